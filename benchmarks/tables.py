@@ -83,7 +83,7 @@ def share_of_checks(work: Callable[[], object]) -> float:
 
         return inner
 
-    checks = [(Table, "refuse_copies"), (RowOrder, "add"), (RowOrder, "settle"), (RowOrder, "refuse")]
+    checks = [(Table, "refuse_copies"), (RowOrder, "add"), (RowOrder, "finish"), (RowOrder, "refuse")]
     changed = [mock.patch.object(owner, name, timed(getattr(owner, name))) for owner, name in checks]
     for change in changed:
         change.start()

@@ -183,9 +183,9 @@ def pages_of_the_record(text: str, folder: Path) -> str | None:
         "level": {"level": text},
         "places": {"places": [{"lon": text, "lat": "lat"}]},
         "kept": {"kept": [text]},
-        "person": {"person": {"unit": text}},
-        "count": {"person": {"unit": "column", "count": text}},
-        "total": {"person": {"unit": "column", "busiest": {"reports": text, "epsilon": text}}},
+        "person": {"unit": text},
+        "count": {"unit": "column", "persons": text},
+        "total": {"busiest": {"reports": text, "epsilon": text}},
         "unknown": {"unknown": text},
     }
     return "\n".join(map_of(reports(folder / f"{name}.csv", **changed)) for name, changed in members.items())

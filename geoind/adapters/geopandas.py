@@ -14,7 +14,7 @@ from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.stream import Part
+from geoind.tables.release import Part
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries

@@ -27,8 +27,8 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
 from geoind.tables.recipe import Missing, Options, Recipe, with_options
-from geoind.tables.release import Release
-from geoind.tables.stream import Part, decide_release, joined, sql_function
+from geoind.tables.release import Part, Release, decide_release
+from geoind.tables.stream import joined, sql_function
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:

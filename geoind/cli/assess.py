@@ -125,7 +125,7 @@ def _tables(
     from geoind.files import Reading
     from geoind.tables.places import places_of
 
-    identity = {} if options.id_column is None else {"id_column": options.id_column}
+    identity = {} if options.id_column is None else {"id": options.id_column}
     released = _read(reports, Reading(header=options.header), (), identity if truth is not None else {})
     if truth is None:
         return {"reports": np.concatenate(released["places"])}
@@ -167,7 +167,7 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
                 "COLUMN"
             )
         return np.arange(rows)
-    names, known = pd.Index(true["id_column"]), pd.Index(released["id_column"])
+    names, known = pd.Index(true["id"]), pd.Index(released["id"])
     if not (names.is_unique and known.is_unique):
         raise InvalidInputError(f"column {column!r} must identify the row: some values occur twice")
     if not known.isin(names).all():
@@ -178,33 +178,16 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
 def _read(
     path: Path, reading: "Reading", given: "tuple[LonLat | Points, ...]", columns: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the places of a file, NaN in rows without one, and named columns: person, time, id_column, weight."""
+    """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight."""
     import numpy as np
-    import pyarrow as pa
 
     from geoind.files.places import read_rows
-    from geoind.tables.columns import NO_TIME, numbers_of, persons_in, seconds_of, values_of
 
-    parts = list(read_rows(path, reading, given, columns.values()))
-    if not sum(len(batch) for _, batch, _ in parts):
+    parts = list(read_rows(path, reading, given, columns))
+    if not sum(len(part["numbers"]) for part in parts):
         raise InvalidInputError(f"{path}: there are no rows")
-    places, batches, _ = zip(*parts, strict=True)
-    table: dict[str, Any] = {"places": [np.concatenate(each) for each in zip(*places, strict=True)]}
-    problems: dict[int, str] = {}
-    for what, name in columns.items():
-        values = pa.concat_arrays([values_of(batch, name, names=what == "person") for batch in batches])
-        if what == "person":
-            names, codes, problems = persons_in(values, name)
-            table[what] = np.array([*names, ""])[codes]
-        elif what == "time":
-            table[what], missing, wrong = seconds_of(values)
-            problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), NO_TIME)
-        else:
-            table[what] = numbers_of(values) if what == "weight" else list(map(str, values.to_pylist()))
-    for row, reason in problems.items():
-        number = np.concatenate([numbers for _, _, numbers in parts])[row]
-        raise InvalidInputError(f"{path}: row {number}: {reason}")
-    return table
+    table = {name: np.concatenate([part[name] for part in parts]) for name in ("places", *columns)}
+    return table | {"places": list(table["places"].transpose(1, 0, 2))}
 
 
 def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] | None":

@@ -1,7 +1,6 @@
 """The files of folders: which are read, and where their reports and rejects go."""
 
-import glob
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from geoind.atomic import STANDARD, AtomicWriter
@@ -58,24 +57,18 @@ def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
     """Return the files that sources stand for, by the paths that their reports get in a folder."""
     refuse_urls(*sources)
     found: dict[str, Path] = {}
-    for source in map(str, sources):
-        names = [source]
-        if glob.has_magic(source) and not Path(source).exists():
-            names = sorted(glob.glob(source, recursive=True))  # noqa: PTH207
-            if not names:
-                raise InvalidInputError(f"no file matches {source}")
-        for name in names:
-            root = Path(name) if Path(name).is_dir() else Path(name).parent
-            for file in files_in([name]):
-                path = file.relative_to(root).as_posix()
-                if found.setdefault(path, file).resolve() != file.resolve():
-                    raise InvalidInputError(f"two files are called {path}: obfuscate them one after the other")
+    for source in map(Path, sources):
+        root = source if source.is_dir() else source.parent
+        for file in files_in([source]):
+            path = file.relative_to(root).as_posix()
+            if found.setdefault(path, file).resolve() != file.resolve():
+                raise InvalidInputError(f"two files are called {path}: obfuscate them one after the other")
     if not found:
         raise InvalidInputError("there must be at least one file")
     return found
 
 
-def targets_of(files: Mapping[str, Path]) -> dict[str, Path]:
+def targets_of(files: Mapping[str, str | Path]) -> dict[str, Path]:
     """Return the path of the reports of each source: one of a format that is only read becomes CSV."""
     taken: dict[Path, str] = {}
     for path, file in files.items():
@@ -96,7 +89,7 @@ def rejects_of(rejects: str | Path, path: str) -> Path:
 
 def refuse_folders(
     sources: Sequence[str | Path],
-    files: Mapping[str, Path],
+    files: Mapping[str, str | Path],
     target: Path,
     rejects: str | Path | None,
     used: Sequence[Path],
@@ -104,7 +97,8 @@ def refuse_folders(
     """Raise if the folders of sources, reports and rejects overlap, or rejects cannot be written."""
     if any(_is_in(file, target) for file in (*files.values(), *used)):
         raise InvalidInputError("the folder of reports must be another one than the source's")
-    for folder in _folders_of(sources):
+    # The next run would read all files of these folders.
+    for folder in filter(Path.is_dir, map(Path, sources)):
         if _is_in(target, folder):
             raise InvalidInputError(f"{target} is inside a source: the next run would take its reports for places")
         if rejects is not None and _is_in(rejects, folder):
@@ -126,14 +120,3 @@ def refuse_folders(
 def _is_in(path: str | Path, folder: str | Path) -> bool:
     """Return whether a path is a folder, or leads into it."""
     return Path(path).resolve().is_relative_to(Path(folder).resolve())
-
-
-def _folders_of(sources: Sequence[str | Path]) -> Iterator[Path]:
-    """Yield the folders whose new files would be read the next time."""
-    for source in map(str, sources):
-        if Path(source).is_dir():
-            yield Path(source)
-        elif "**" in source:
-            yield Path(source.partition("**")[0] or ".")
-        else:
-            yield from filter(Path.is_dir, map(Path, glob.glob(source)))  # noqa: PTH207

@@ -1,6 +1,5 @@
 """From files of true places to files of reports: one file, or several into a folder."""
 
-import glob
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,8 +26,7 @@ from geoind.space.lattice import snap_lonlat
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
-from geoind.tables.release import Count, Release
-from geoind.tables.stream import OnProblems, Part, corners_of
+from geoind.tables.release import Count, OnProblems, Part, Release, corners_of
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
 
@@ -76,8 +74,7 @@ def obfuscate_file(
         A file: CSV, TSV, NDJSON, GeoJSON, GPX, Parquet, GeoParquet or one of the vector files of
         `geoind.space.vector_files.DRIVERS`; any format may become any other. GeoLife's .plt and Google's
         Records.json and Timeline.json are read. Text may be compressed (.gz, .zst, .zip). "-" is standard input.
-        A folder, a pattern such as `trips/*.csv`, or a sequence of paths stands for several files, which keep
-        their paths below a folder.
+        A folder or a sequence of paths stands for several files, which keep their paths below a folder.
     target : path
         The file of reports ("-" is standard output); for several files a new or empty folder.
     reading : Reading, optional
@@ -122,7 +119,7 @@ def obfuscate_file(
     """
     given = [source] if isinstance(source, (str, Path)) else list(source)
     refuse_urls(*given, target, *([] if rejects is None else [rejects]))
-    several = not isinstance(source, (str, Path)) or is_several([source])
+    several = not isinstance(source, (str, Path)) or is_several(given)
     work = _Job(
         recipe=Recipe.of(**options),
         reading=reading or Reading(),
@@ -135,43 +132,35 @@ def obfuscate_file(
         several=several,
         workers=workers,
     )
-    if isinstance(source, (str, Path)) and not several:
-        return _obfuscate_one(source, target, work)
-    place = Path(target)
-    refuse_full(place)
-    files = sources_in(given)
-    refuse_folders(given, files, place, rejects, work.used)
-    if rejects is not None:
-        _refuse_overwriting(work.used, [rejects_of(rejects, path) for path in files])
-    with WorkFolder(place, work.identity(files), work.recipe.key) as unfinished:
-        targets = {path: unfinished.folder / name for path, name in targets_of(files).items()}
+    sources: dict[str, str | Path] = {Path(given[0]).name: given[0]}
+    written: list[str | Path | None] = [target, sidecar_of(str(target)), rejects]
+    if several:
+        refuse_full(Path(target))
+        sources = dict(sources_in(given))
+        refuse_folders(given, sources, Path(target), rejects, work.used)
+        written = [] if rejects is None else [rejects_of(rejects, path) for path in sources]
+    _refuse_overwriting([*sources.values(), *work.used], written)
+    if not several and (ledger is None or str(target) == STANDARD):
+        if ledger is not None and work.recipe.key is None:
+            raise InvalidInputError(
+                "standard output with a ledger needs `key=`: without it a second attempt after an error would be "
+                "charged again"
+            )
+        return _made(sources, dict.fromkeys(sources, target), work, None)
+    with WorkFolder(Path(target), work.identity(sources), work.recipe.key) as unfinished:
+        if not several:
+            return _made(sources, dict.fromkeys(sources, target), work, unfinished)
+        targets = {path: unfinished.folder / name for path, name in targets_of(sources).items()}
         for aside in targets.values():
             aside.parent.mkdir(parents=True, exist_ok=True)
-        summary = _made(files, targets, work, unfinished)
+        summary = _made(sources, targets, work, unfinished)
         unfinished.publish()
         return summary
 
 
-def _obfuscate_one(source: str | Path, target: str | Path, work: "_Job") -> Summary:
-    _refuse_overwriting([source, *work.used], [target, sidecar_of(str(target)), work.rejects])
-    sources, targets = {Path(source).name: source}, {Path(source).name: target}
-    if work.ledger is None:
-        return _made(sources, targets, work, None)
-    if str(target) != STANDARD:
-        with WorkFolder(Path(target), work.identity(sources), work.recipe.key) as unfinished:
-            return _made(sources, targets, work, unfinished)
-    if work.recipe.key is None:
-        raise InvalidInputError(
-            "standard output with a ledger needs `key=`: without it a second attempt after an error would be "
-            "charged again"
-        )
-    return _made(sources, targets, work, None)
-
-
 def is_several(sources: Sequence[str | Path]) -> bool:
-    """Return whether sources are more than one file: a folder, a pattern, or several of anything."""
-    first = str(sources[0])
-    return len(sources) > 1 or Path(first).is_dir() or (glob.has_magic(first) and not Path(first).exists())
+    """Return whether sources are more than one file: a folder, or several of anything."""
+    return len(sources) > 1 or Path(sources[0]).is_dir()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,6 +177,8 @@ class _Job:
     cells: str | None
     several: bool
     workers: int | None
+    large: bool = False
+    within: Path | None = None
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
@@ -200,6 +191,10 @@ class _Job:
             raise InvalidInputError(
                 "`workers=` is for a folder, must be at least 1, and cannot be used for traces: they need order"
             )
+
+    @property
+    def charged(self) -> bool:
+        return self.ledger is not None
 
     @property
     def used(self) -> tuple[Path, ...]:
@@ -242,15 +237,12 @@ class _File:
         The path of the file in its release, which names its records.
     name, target : str
         The file of true places and the file of reports; "-" is standard input or output.
-    one_of_several : bool
-        Whether a kept column may be missing here.
     """
 
     job: _Job
     path: str
     name: str
     target: str
-    one_of_several: bool
     rejected: int = 0
     part: Part | None = None
     numbers: IntArray | None = None
@@ -276,7 +268,7 @@ class _File:
 
     @cached_property
     def table(self) -> Table:
-        return Table(self.job.recipe, self.source.schema, self.path, self.one_of_several)
+        return Table(self.job.recipe, self.source.schema, self.path, self.job.several)
 
     @cached_property
     def needed(self) -> list[str]:
@@ -325,38 +317,34 @@ class _File:
             return self.job.rejects
         return rejects_of(self.job.rejects, self.path)
 
-    def count(self, sessions: "TraceSessions | None", *, charged: bool) -> Count:
+    def count(self, sessions: "TraceSessions | None") -> Count:
         """Return what is known before anything is drawn; refuse what could not be written."""
         written = self.kinds[1]
         check_writable(self.target, written, self.written_schema, self.table.places)
         if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
             raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
         self.part = Part(self.table, sessions)
-        return self.part.count(self.batches(), charged=charged, on_problems=self._on_problems())
+        return self.part.count(self.batches(), charged=self.job.charged, on_problems=self._on_problems())
 
     def tags(self, release: Release) -> PersonReports:
         """Return the reports of each person, for a ledger."""
         return (self.part or Part(self.table)).tags(self.batches(), release)
 
-    def opened(self, delivery: AtomicWriter) -> "tuple[IO[bytes] | Path, IO[bytes] | None, IO[bytes] | None]":
-        """Return where reports, bad records and the release record are written until they are complete."""
-        written = self.kinds[1].format
-        has_sidecar = written != "parquet" and self.target != STANDARD
-        # The target is opened first: it is put in place last.
-        return (
-            delivery.path(self.target) if written == "vector" else delivery.open(self.target),
-            None if self.rejects is None else delivery.open(self.rejects, private=True),
-            delivery.open(sidecar_of(self.target)) if has_sidecar else None,
-        )
+    @property
+    def outputs(self) -> list[str | Path | None]:
+        """The files of reports, of bad records and of the release record; "-" and None are none."""
+        has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD
+        return [self.target, self.rejects, sidecar_of(self.target) if has_sidecar else None]
 
     def write(
-        self,
-        outputs: "tuple[IO[bytes] | Path, IO[bytes] | None, IO[bytes] | None]",
-        release: Release,
-        sessions: "TraceSessions | None",
+        self, writer: AtomicWriter, release: Release, sessions: "TraceSessions | None"
     ) -> tuple[int, FloatArray]:
         """Write the reports, and return how many there are, and the corners of their places."""
-        target, rejects, sidecar = outputs
+        # The target is opened first: it is put in place last.
+        target = writer.path(self.target) if self.kinds[1].format == "vector" else writer.open(self.target)
+        rejects, sidecar = (
+            None if name is None else writer.open(name, private=name == self.rejects) for name in self.outputs[1:]
+        )
         part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
@@ -429,104 +417,86 @@ def _made(
 ) -> Summary:
     """Count all files, decide, charge, and write those that are not complete."""
     recipe = job.recipe.with_key() if unfinished is None else replace(job.recipe, key=unfinished.key)
-    job, several = replace(job, recipe=recipe), len(sources) > 1
-    files = [_File(job, path, str(name), str(targets[path]), several) for path, name in sources.items()]
-    counted = _counted(files, job)
-    release = Release.of(recipe, counted, files[0].table)
-    missing = files
-    if job.several:
-        missing = [file for file in files if recipe.time is not None or not Path(file.target).exists()]
-        _charge(files, release, job, unfinished)
-        corners = _written(missing, release, job)
-    else:
-        with AtomicWriter(None if unfinished is None else unfinished.folder) as delivery:
-            # Nothing is charged for what cannot be written.
-            outputs = files[0].opened(delivery)
-            _charge(files, release, job, unfinished)
-            _, corners = files[0].write(outputs, release, recipe.sessions)
+    within = None if unfinished is None or job.several else unfinished.folder
+    # Standard input has no size.
+    measured = [Path(name) for name in sources.values() if job.several and str(name) != STANDARD]
+    large = sum(path.stat().st_size for path in measured) >= FEW_BYTES
+    job = replace(job, recipe=recipe, within=within, large=large)
+    files = {path: _File(job, path, str(name), str(targets[path])) for path, name in sources.items()}
+    counted = Count()
+    # Processes finish in any order.
+    for path, count, rejected in _each(files.values(), job, _count):
+        counted.merge(count, recipe.most_rows)
+        files[path].rejected = rejected
+    release = Release.of(recipe, counted, next(iter(files.values())).table)
+    if job.ledger is not None:
+        _charge(job.ledger, files.values(), release, unfinished)
+    again = recipe.time is not None or not job.several
+    missing = [file for file in files.values() if again or not Path(file.target).exists()]
+    reports, corners = 0, [corners_of([])]
+    for number, (drawn, part) in enumerate(_each(missing, job, _write, release), 1):
+        reports, corners = reports + drawn, [*corners, part]
+        if job.progress is not None and job.several:
+            job.progress(reports, number / len(missing))
     if len(missing) < len(files):
         log.warning("%d of %d files were complete", len(files) - len(missing), len(files))
         # What earlier runs made is not counted again, so the extent of all reports is not known.
-        corners = corners_of([])
-    left_out = list(dict.fromkeys(name for file in files for name in file.table.left_out))
-    rejected = sum(file.rejected for file in files)
-    return release.summary(corners, left_out, rejected=rejected, charged=job.ledger is not None)
+        corners = []
+    left_out = list(dict.fromkeys(name for file in files.values() for name in file.table.left_out))
+    rejected = sum(file.rejected for file in files.values())
+    return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.ledger is not None)
 
 
-def _counted(files: Sequence[_File], job: _Job) -> Count:
-    """Return the counts of all files."""
-    total, named = Count(), {file.path: file for file in files}
-    small = len(files) == 1 or _bytes_in(files) < FEW_BYTES
-    # Processes finish in any order.
-    for path, count, rejected in _each(files, job, _count, job.ledger is not None):
-        total.merge(count, job.recipe.most_rows)
-        named[path].rejected = rejected
-        if not small:
-            # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
-            named[path].part = None
-    return total
-
-
-def _count(file: _File, sessions: "TraceSessions | None", charged: bool) -> tuple[str, Count, int]:
-    with _naming(file.path if file.one_of_several else ""):
-        return file.path, file.count(sessions, charged=charged), file.rejected
-
-
-def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: WorkFolder | None) -> None:
+def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:
     """Charge all persons or none; after that, what is unfinished is kept."""
-    if job.ledger is None:
-        return
+    job = next(iter(files)).job
+    if not job.several:
+        with AtomicWriter(job.within) as trial:
+            # Nothing is charged for what cannot be written. Nothing is written here, so nothing appears.
+            for name in (name for file in files for name in file.outputs):
+                if name is not None:
+                    trial.open(name) if str(name) == STANDARD else trial.path(name)
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(job.ledger, lambda release: [file.tags(release) for file in files], job.label)
+        release.charge(ledger, lambda release: [file.tags(release) for file in files], job.label)
 
 
-def _written(files: Sequence[_File], release: Release, job: _Job) -> FloatArray:
-    """Write the reports of several files, each whole or not at all, and return the corners of their places."""
-    count, corners = 0, []
-    for number, (reports, part) in enumerate(_each(files, job, _write, release), 1):
-        count += reports
-        corners.append(part)
-        if job.progress is not None:
-            job.progress(count, number / len(files))
-    return corners_of(corners)
+def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments: object) -> Iterator[T]:
+    """Yield what a function returns for each file; in any order if several processes do the work."""
+    sessions, files = job.recipe.sessions, list(files)
+    if len(files) > 1 and sessions is None and (job.large if job.workers is None else job.workers > 1):
+        return in_processes(job.workers, work, [(file.settled(), None, *arguments) for file in files])
+    return (work(file, sessions, *arguments) for file in files)
+
+
+def _count(file: _File, sessions: "TraceSessions | None") -> tuple[str, Count, int]:
+    with _naming(file):
+        count = file.count(sessions)
+        if file.job.large:
+            # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
+            file.part = None
+        return file.path, count, file.rejected
 
 
 def _write(file: _File, sessions: "TraceSessions | None", release: Release) -> tuple[int, FloatArray]:
-    with _naming(file.path):
-        if file.rejects is not None:
+    with _naming(file), AtomicWriter(file.job.within) as writer:
+        if file.rejects is not None and file.job.several:
             private_folder(Path(file.rejects).parent)
-        with AtomicWriter() as delivery:
-            return file.write(file.opened(delivery), release, sessions)
-
-
-def _each(files: Sequence[_File], job: _Job, work: Callable[..., T], argument: object) -> Iterator[T]:
-    """Yield what a function returns for each file; in any order if several processes do the work."""
-    sessions, parallel = job.recipe.sessions, False
-    # A single file may be standard input, which has no size.
-    if len(files) > 1 and sessions is None:
-        parallel = _bytes_in(files) >= FEW_BYTES if job.workers is None else job.workers > 1
-    if parallel:
-        return in_processes(job.workers, work, [(file.settled(), None, argument) for file in files])
-    return (work(file, sessions, argument) for file in files)
-
-
-def _bytes_in(files: Sequence[_File]) -> int:
-    return sum(Path(file.name).stat().st_size for file in files)
+        return file.write(writer, release, sessions)
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _naming(file: _File) -> Iterator[None]:
     """Name the file of a folder in errors."""
     try:
         yield
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{named_path(path)}: {error}" if path else str(error)) from None
-    except OSError as error:
-        if not path:
+    except (InvalidInputError, OSError) as error:
+        if not file.job.several:
             raise
-        raise GeoindError(
-            f"{named_path(path)}: {error.strerror or 'input or output failed'}; nothing was written"
-        ) from None
+        name, failed = named_path(file.path), isinstance(error, OSError)
+        if not failed:
+            raise InvalidInputError(f"{name}: {error}") from None
+        reason = getattr(error, "strerror", None) or "input or output failed"
+        raise GeoindError(f"{name}: {reason}; nothing was written") from None
 
 
 def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:

@@ -1,16 +1,16 @@
 """The places of files of any format, traces for research, and reports with the epsilon of their release."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from geoind.arrays import FloatArray, IntArray, as_lonlat, as_positive
-from geoind.errors import InvalidInputError, plural
+from geoind.arrays import FloatArray, as_lonlat, as_positive
+from geoind.errors import InvalidInputError
 from geoind.files.folders import files_in
 from geoind.files.formats import Bytes, Reading, kind_of, open_source
 from geoind.keys import KeyLike
@@ -42,7 +42,8 @@ __all__ = [
     "read_zones",
 ]
 
-SNAP = {"1": "person", "2": "time", "3": "lat", "4": "lon", "5": "venue"}
+SNAP = {"person": "1", "time": "2", "lat": "3", "lon": "4"}
+SNAP_FIELDS = 5
 NAMES = {
     "person": ("person", "uid", "user", "user_id", "id"),
     "time": ("time", "datetime", "timestamp", "date"),
@@ -81,39 +82,86 @@ def read_places(
     ...     np.concatenate(list(read_places(file)))
     array([[ 2.35, 48.86]])
     """
-    for places, _, _ in read_rows(path, reading or Reading(), places_of(lon, lat, geometry, crs)):
-        for place in places:
+    for rows in read_rows(path, reading, places_of(lon, lat, geometry, crs)):
+        for place in rows["places"].transpose(1, 0, 2):
             yield place[~np.isnan(place[:, 0])]
 
 
 def read_rows(
-    path: str | Path, reading: Reading, given: tuple[LonLat | Points, ...] = (), columns: Iterable[str] = ()
-) -> Iterator[tuple[list[FloatArray], pa.RecordBatch, IntArray]]:
-    """Yield the places of each batch of a file, NaN in rows without one, further columns, and numbers of rows."""
+    path: str | Path,
+    reading: Reading | None = None,
+    places: tuple[LonLat | Points, ...] = (),
+    columns: Mapping[str, str] | None = None,
+    *,
+    missing: bool = True,
+    research: bool = False,
+) -> Iterator[dict[str, Any]]:
+    """Yield rows of a file, batch by batch: `places`, one array of degrees each, `numbers`, and named columns.
+
+    Parameters
+    ----------
+    path, reading
+        As in `read_places`.
+    places : tuple of LonLat or Points
+        Where the places are; by default as in `read_places`.
+    columns : mapping, optional
+        Names of columns of "person", "time" (in seconds), "id" (text); others are numbers, NaN where empty.
+    missing : bool
+        Whether rows without a place are good.
+    research : bool
+        Whether rows without a valid place are left out: Brightkite has 0, 0 for none, and a GeoLife trajectory has
+        latitude 400.
+    """
+    reading, named = reading or Reading(), dict(columns or {})
     try:
         source = open_source(path, reading)
-        places = places_in(source.schema, given or _recorded(path, reading, source.schema.names))
-        wanted = {name for place in places for name in place.names}
-        for rows in source.rows(sorted(wanted.union(only_column(source.schema, name) for name in columns))):
-            for bad in rows.bad:
-                raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
-            degrees, problems = degrees_of(places, rows.batch, missing=True)
-            for row, reason in problems.items():
-                raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
-            yield degrees, rows.batch, rows.numbers
+        places = places_in(source.schema, places or _recorded(path, reading, source.schema.names))
+        for name in named.values():
+            only_column(source.schema, name)
+        for rows in source.rows([*named.values(), *(name for place in places for name in place.names)]):
+            degrees, problems = degrees_of(places, rows.batch, missing=missing)
+            found = {what: _values(what, name, rows.batch, problems) for what, name in named.items()}
+            found |= {"places": np.stack(degrees, axis=1), "numbers": rows.numbers}
+            if research:
+                zero, far = ~degrees[0].any(axis=1), (np.abs(degrees[0]) > (180, 90)).any(axis=1)
+                kept = ~(np.isnan(degrees[0][:, 0]) | zero | far)
+                found = {what: values[kept] for what, values in found.items()}
+                problems = {row: reason for row, reason in problems.items() if kept[row]}
+            flaws = {bad.row: bad.reason for bad in rows.bad}
+            flaws |= {int(rows.numbers[row]): reason for row, reason in problems.items()}
+            if flaws:
+                raise InvalidInputError(f"{source.unit} {min(flaws)}: {flaws[min(flaws)]}")
+            yield found
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 
 
+def _values(what: str, name: str, batch: pa.RecordBatch, problems: dict[int, str]) -> Any:
+    """Return the values of a column, and add which rows have a bad one to the problems."""
+    values = values_of(batch, name, names=what == "person")
+    if what == "person":
+        names, codes, nameless = persons_in(values, name)
+        problems |= nameless
+        return np.array([*names, ""], object)[codes]
+    if what == "time":
+        seconds, missing, bad = seconds_of(values)
+        problems |= dict.fromkeys(np.flatnonzero(missing | bad).tolist(), NO_TIME)
+        return seconds
+    if what == "id":
+        return np.array([str(value) for value in values.to_pylist()], object)
+    numbers = numbers_of(values)
+    # What is no number is not positive either.
+    return np.where(empty(values), np.nan, np.where(np.isnan(numbers), -1.0, numbers))
+
+
 def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple[LonLat | Points, ...]:
-    """Return where the file's release record says that its reports are, if they are there."""
+    """Return where the file's release record says that its reports are, if these are columns."""
     kind = kind_of(path, reading.format)
-    if kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file():
+    if kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file() or record_of(path) is None:
         return ()
-    places = () if record_of(path) is None else read_promise(path).places
-    if not {name for place in places for name in place} <= set(names):
-        return ()
-    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)
+    places = read_promise(path).places
+    known = {name for place in places for name in place} <= set(names)
+    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places if known)
 
 
 def read_lonlat(
@@ -157,7 +205,8 @@ def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "
     r"""Return person, time, lat and lon of a GeoLife folder, a SNAP file, or a table in another file.
 
     In a GeoLife folder the person is the folder that holds `Trajectory/*.plt`. A SNAP file (Gowalla, Brightkite)
-    has tabs, no header, and a fifth column, the venue. Rows of both without a valid position are left out.
+    has tabs, no header, and a fifth column, the venue, which is not read. Rows of both without a valid position
+    are left out.
 
     Parameters
     ----------
@@ -181,20 +230,28 @@ def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "
     path, called = Path(path), dict(columns or {})
     if not path.exists():
         raise InvalidInputError(f"{path} does not exist")
-    if not path.is_dir() and not _is_snap(path):
-        return _traces(path, Reading(), _columns(path, called))
-    if called:
+    research, reading, files = path.is_dir() or _is_snap(path), Reading(), [path]
+    if called and research:
         raise InvalidInputError(f"{path} has no names of columns, as a CSV has: leave out {', '.join(called)}")
-    if path.is_file():
-        return _traces(path, Reading(format="tsv", header=False), SNAP, research=True)
+    if path.is_dir():
+        files, called = sorted(path.rglob("*.plt")), {name: name for name in ("time", "lat", "lon")}
+    elif research:
+        reading, called = Reading(format="tsv", header=False), dict(SNAP)
+    else:
+        called = _columns(path, called)
+    places = (LonLat(called.pop("lon"), called.pop("lat")),)
     tables = []
-    for file in sorted(path.rglob("*.plt")):
-        table = _traces(file, Reading(), {name: name for name in ("lat", "lon", "time")}, research=True)
-        table["person"] = (file.parent.parent if file.parent.name == "Trajectory" else file.parent).name
-        tables.append(table[["person", "time", "lat", "lon"]])
-    if not tables:
-        raise InvalidInputError(f"{path} holds no .plt files")
-    return pd.concat(tables, ignore_index=True)
+    for file in files:
+        folder = file.parent.parent if file.parent.name == "Trajectory" else file.parent
+        for rows in read_rows(file, reading, places, called, missing=research, research=research):
+            lons, lats = rows["places"][:, 0].T
+            time = pd.to_datetime(rows["time"], unit="s", utc=True)
+            about = {"person": rows.get("person", folder.name), "time": time, "lat": lats, "lon": lons}
+            tables.append(pd.DataFrame(about))
+    if research and not sum(map(len, tables)):
+        raise InvalidInputError(f"{path} holds no positions, or no .plt files")
+    joined: DataFrame = pd.concat(tables, ignore_index=True)
+    return joined
 
 
 def _is_snap(path: Path) -> bool:
@@ -204,49 +261,14 @@ def _is_snap(path: Path) -> bool:
     try:
         with Bytes(path, "gzip" if path.suffix == ".gz" else "").opened() as stream:
             fields = stream.readline(1 << 16).split(b"\t")
-        return len(fields) == len(SNAP) and all(abs(float(field)) <= 180 for field in fields[2:4])
+        return len(fields) == SNAP_FIELDS and all(abs(float(field)) <= 180 for field in fields[2:4])
     except ValueError:
         # A header, or bytes that are not compressed.
         return False
 
 
-def _traces(path: Path, reading: Reading, names: Mapping[str, str], *, research: bool = False) -> "DataFrame":
-    """Return some columns of a file under other names.
-
-    A row without a person, a time or a place is an error. Of research data, rows without a position are left out:
-    Brightkite has 0, 0 for none, and a GeoLife trajectory has latitude 400.
-    """
-    import pandas as pd
-
-    source, tables = open_source(path, reading), []
-    called = {wanted: name for name, wanted in names.items()}
-    for rows in source.rows(list(names)):
-        flaws = {bad.row: bad.reason for bad in rows.bad}
-        (places,), problems = degrees_of([LonLat(called["lon"], called["lat"])], rows.batch, missing=research)
-        gone = np.isnan(places[:, 0]) | ~places.any(axis=1) | (np.abs(places) > (180, 90)).any(axis=1)
-        values = {wanted: values_of(rows.batch, name) for name, wanted in names.items()}
-        seconds, missing, bad = seconds_of(values["time"])
-        unnamed = empty(values["person"]) if "person" in values else np.zeros(len(seconds), bool)
-        wrong = {*np.flatnonzero(missing | bad | unnamed).tolist(), *problems}
-        left = np.flatnonzero(gone) if research else np.arange(0)
-        flaws |= {int(rows.numbers[row]): "" for row in wrong - {*left.tolist()}}
-        if flaws:
-            raise InvalidInputError(
-                f"{source.unit} {min(flaws)} of {path} lacks a person, a time or a place "
-                f"({plural(len(flaws), 'such row')}); {NO_TIME}"
-            )
-        table = pd.DataFrame({name: column.to_pylist() for name, column in values.items()})
-        table[["lon", "lat"]] = places
-        table["time"] = pd.to_datetime(seconds, unit="s", utc=True)
-        tables.append(table.drop(index=left.tolist()))
-    if research and not sum(map(len, tables)):
-        raise InvalidInputError(f"{path} holds no positions")
-    joined: DataFrame = pd.concat(tables, ignore_index=True)
-    return joined
-
-
 def _columns(path: Path, called: Mapping[str, str], needed: Sequence[str] = tuple(NAMES)) -> dict[str, str]:
-    """Return the names of the columns of persons, times, latitudes and longitudes, and which is which."""
+    """Return the names of the columns of persons, times, latitudes and longitudes."""
     there, found = open_source(path, Reading()).schema.names, dict[str, str]()
     for wanted in needed:
         usual = NAMES[wanted]
@@ -259,8 +281,8 @@ def _columns(path: Path, called: Mapping[str, str], needed: Sequence[str] = tupl
                 f"{path} must have one column for the {wanted}, called one of {', '.join(usual)}: "
                 "say which it is with `columns=`"
             )
-        found[names[0]] = wanted
-    if len(found) < len(needed):
+        found[wanted] = names[0]
+    if len({*found.values()}) < len(needed):
         raise InvalidInputError(f"{', '.join(needed)} of {path} must be different columns")
     return found
 
@@ -300,34 +322,20 @@ def read_zones(
 def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "tuple[PrivateZone, ...]":
     from geoind.traces.zones import PrivateZone, zones_of_persons
 
-    zones, columns = dict[str, PrivateZone](), _columns(file, {}, ("person", "lat", "lon"))
-    own = {wanted: name for name, wanted in columns.items()}
-    source = open_source(file, Reading())
-    further = [name for name in ("epsilon", "margin") if name in source.schema.names]
-    for rows in source.rows([*columns, *further]):
-        (places,), problems = degrees_of([LonLat(own["lon"], own["lat"])], rows.batch, missing=False)
-        names, codes, nameless = persons_in(values_of(rows.batch, own["person"], names=True), own["person"])
-        flaws = {bad.row: bad.reason for bad in rows.bad}
-        flaws |= {int(rows.numbers[row]): reason for row, reason in (problems | nameless).items()}
-        values = {name: values_of(rows.batch, name) for name in further}
-        own_values = {name: (numbers_of(column), empty(column)) for name, column in values.items()}
-        for row, (number, code) in enumerate(zip(rows.numbers.tolist(), codes.tolist(), strict=True)):
-            if number in flaws:
-                continue
-            given = {name: float(numbers[row]) for name, (numbers, gone) in own_values.items() if not gone[row]}
-            if names[code] in zones:
-                flaws[number] = f"person {names[code]!r} has a second zone"
+    zones, named = dict[str, PrivateZone](), _columns(file, {}, ("person", "lat", "lon"))
+    places = (LonLat(named.pop("lon"), named.pop("lat")),)
+    named |= {name: name for name in usual if name in open_source(file, Reading()).schema.names}
+    for rows in read_rows(file, None, places, named, missing=False):
+        for row, (number, name) in enumerate(zip(rows["numbers"].tolist(), rows["person"].tolist(), strict=True)):
+            lon, lat = rows["places"][row, 0].tolist()
+            given = {what: float(rows[what][row]) for what in usual if what in rows}
+            given = {what: value for what, value in given.items() if not np.isnan(value)}
             try:
-                lon, lat = places[row].tolist()
-                epsilon, margin = (given.get(name, usual[name]) for name in ("epsilon", "margin"))
-                zones[names[code]] = PrivateZone.around(
-                    lat=lat, lon=lon, epsilon=epsilon, margin=margin, key=key, person_id=names[code]
-                )
+                if name in zones:
+                    raise InvalidInputError(f"person {name!r} has a second zone")
+                zones[name] = PrivateZone.around(lat=lat, lon=lon, key=key, person_id=name, **(usual | given))
             except InvalidInputError as error:
-                flaws[number] = str(error)
-        if flaws:
-            first = min(flaws)
-            raise InvalidInputError(f"{source.unit} {first}: {flaws[first]}")
+                raise InvalidInputError(f"row {number}: {error}") from None
     return zones_of_persons(zones.values())
 
 

@@ -22,7 +22,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, empty_batch
 from geoind.space.crs import LONLAT, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.places import LonLat, Points, crs_of, decimal_text, geo_metadata, numbers_of
+from geoind.tables.places import LonLat, Points, crs_metadata, crs_of, decimal_text, geo_metadata, numbers_of
 
 __all__ = ["check_writable", "write"]
 
@@ -389,12 +389,7 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
     if points:
-        # No CRS means lon/lat.
-        crs = {name: crs_of(place) for place in points for name in place.names}
-        about = {
-            name: {} if code == LONLAT else {"crs": parsed_crs(code).to_json_dict()} for name, code in crs.items()
-        }
-        metadata |= geo_metadata(about)
+        metadata |= geo_metadata({name: crs_metadata(place.crs) for place in points for name in place.names})
     fields = converted(layout.empty()).schema
     schema = pa.schema([(field.name, field.type) for field in fields], metadata)
     # A dictionary of numbers that are all different takes more time and space than the numbers.

@@ -19,7 +19,6 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
-from geoind.randomness import Words
 from geoind.tables.columns import finite, floats_of, indices_of, is_text, nulls, picked, plain, seconds_of
 from geoind.tables.places import geometry_columns
 
@@ -32,7 +31,9 @@ SHARE = 0.3
 LEAST_DIGITS = 4
 SMALLEST = 1.0
 """Thousandths of a degree, or metres: of smaller coordinates there are too few digits to look for."""
-HEX = re.compile(r"(?:\\x|0[xX])?([0-9A-Fa-f]{42,})")
+LEAST_WKB = 9
+"""Bytes of the shortest geometry."""
+HEX = re.compile(r"(?:\\x|0[xX])?((?:[0-9A-Fa-f]{2}){9,})$")
 
 
 def sampled_rows(count: int) -> IntArray:
@@ -64,16 +65,15 @@ def refuse_copies(kept: pa.RecordBatch, places: Sequence[tuple[FloatArray, int]]
     Traceback (most recent call last):
     geoind.errors.InvalidInputError: column 'note' repeats true coordinates of its rows: it cannot be kept
     """
-    digits = [
-        [_digits(values, decimals) for values in coordinates.T]
-        for coordinates, decimals in places
-        if len(coordinates)
-    ]
+    digits = [_digits(values, decimals) for coordinates, decimals in places for values in coordinates.T]
     for name, column in zip(kept.schema.names, kept.columns, strict=True):
-        if _is_wkb(column):
+        if pa.types.is_temporal(column.type):
+            continue
+        values = [value for value in _listed(column) if value is not None]
+        if values and sum(map(_is_wkb, values)) >= SHARE * len(values):
             raise InvalidInputError(f"column {name!r} holds geometries and cannot be kept next to a report")
         texts = _texts(column)
-        if any(_repeats(texts, axis) for axes in digits for axis in axes):
+        if any(_repeats(texts, axis) for axis in digits):
             raise InvalidInputError(f"column {name!r} repeats true coordinates of its rows: it cannot be kept")
 
 
@@ -90,8 +90,6 @@ def _digits(values: FloatArray, decimals: int) -> list[tuple[str, ...]]:
 
 def _texts(column: pa.Array) -> list[str]:
     """Return the values as text, without the signs between the digits of one number."""
-    if pa.types.is_temporal(column.type):
-        return [""] * len(column)
     texts = ("" if value is None else str(value) for value in _listed(column))
     return [re.sub(r"(?<=\d)[.,](?=\d)", "", text) for text in texts]
 
@@ -117,65 +115,36 @@ def _begins(form: str, text: str) -> bool:
     return form in text and re.search(rf"(?<!\d)0*{form}", text) is not None
 
 
-def _is_wkb(column: pa.Array) -> bool:
-    """Return whether values are geometries as bytes, or as the hexadecimal digits of them, also inside others."""
-    if pa.types.is_temporal(column.type):
+def _is_wkb(value: object) -> bool:
+    """Return whether a value begins like WKB or EWKB, as bytes or as hexadecimal digits."""
+    if isinstance(value, str) and (digits := HEX.match(value)):
+        value = bytes.fromhex(digits[1])
+    if not isinstance(value, bytes) or len(value) < LEAST_WKB or value[0] > 1:
         return False
-    values = [value for value in _listed(column) if value is not None]
-    found = [shape for value in values for shape in _wkb_in(value)]
-    if not found:
-        return False
-    # Slow to import, and seldom needed.
-    import shapely
-
-    shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore")
-    return sum(shape is not None for shape in shapes) >= SHARE * len(values)
-
-
-def _wkb_in(value: Any) -> list[bytes]:
-    """Return the bytes in a value, also those of hexadecimal digits, of members and of items."""
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [shape for item in value for shape in _wkb_in(item)]
-    if isinstance(value, str) and (digits := HEX.fullmatch(value)) and len(digits[1]) % 2 == 0:
-        return [bytes.fromhex(digits[1])]
-    return [value] if isinstance(value, bytes) else []
+    code = int.from_bytes(value[1:5], "little" if value[0] else "big") & 0x0FFFFFFF
+    return 1 <= code % 1000 <= 17 and code < 4000
 
 
 BLOCK = 1024
 """Consecutive rows that are also tested by themselves: a table may be sorted in a part only."""
-EVERY_BLOCK = 64
-"""So many blocks of a part are tested, and of the others"""
-RARE = 16
-"""one of so many, which counts for all of them."""
+EVERY_BLOCK, RARE = 64, 16
+"""So many blocks of a part are tested, and of the others one of so many."""
 SAMPLE = 2048
 """Rows that stand for the whole table, or for a part of it, where it is permuted."""
-MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+LAGS = (1, 2, 3)
+"""Rows may be sorted in turns, such as origins and destinations of trips."""
 SHUFFLE = "give `order='shuffle'`"
 """The remedy for rows that are sorted by place, unless an engine has its own."""
 LEAST_PAIRS = 24
-MOST_PERMUTED = 16384
 NEARER = 0.15
 """Difference of mean logarithms that is tolerated: consecutive places 14 % nearer. Rows sorted by one coordinate
 have 0.6 to 0.7, by cells of a 10 x 10 grid 2.3."""
 ERRORS = 4.0
 """Standard errors beyond that: a random order passes with probability 1 - 3e-5 in each test."""
-MOST_CLOCKS = 4
-DIGITS = "0123456789.eE+ "
 METRES = 111_195.0
 """In a degree of a great circle."""
-SINCE_1970 = ((6.3e8, 2.2e9), (6.3e11, 2.2e12))
-"""Seconds and milliseconds of the years 1990 to 2039. A wider range has more numbers that are no times: positions
-along a Hilbert curve have 32 bits."""
-LAGS = (2, 3)
-"""Rows may be sorted in turns, such as origins and destinations of trips."""
 BACK = 2.0
 """How often a clock may go back, in lengths of its range, in rows that follow it."""
-NAMED = re.compile(r"time|date|stamp|epoch|utc|seconds|(^|[_\W])(at|ts|t)$", re.IGNORECASE)
-"""Names of columns of numbers that may be seconds since 1970: identifiers look like them."""
-FORWARD = 0.9
-"""Share of the steps of a column of times that go the same way in rows that follow it."""
 
 
 @dataclass
@@ -184,18 +153,17 @@ class RowOrder:
 
     Attributes
     ----------
-    pairs : int
-        Consecutive rows whose order no time explains.
-    total, squares : float
-        Sums of the logarithms of their distances, and of the squares.
-    sample : (n, 2) array
-        Places from all over the table: of each part the same share, those whose turn is below the limit.
-    turns, below : (n,) array and int
-        A pseudo-random number for each of them, and the limit.
-    sorted_block : bool
-        Whether consecutive places of one block are nearer than the same rows permuted.
     shuffled : bool
         Whether the rows of a part will be in random order, so that only the parts are compared.
+    sums : (3,) array
+        Consecutive rows whose order no time explains: how many, the sum of the logarithms of their distances, and
+        of the squares.
+    sorted_block : bool
+        Whether consecutive places of one block are nearer than the same rows permuted.
+    sample, turns : (n, 2) and (n,) array
+        Places from all over the table: those with the smallest random numbers.
+    ends : pair of (1, 2) arrays
+        The first and the last place.
 
     Examples
     --------
@@ -207,19 +175,17 @@ class RowOrder:
     (False, True)
     """
 
-    pairs: int = 0
-    total: float = 0.0
-    squares: float = 0.0
-    sample: FloatArray = field(default_factory=lambda: np.empty((0, 2)), repr=False)
-    turns: Words = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
-    below: int = 2**64 - 1
-    sorted_block: bool = False
     shuffled: bool = False
+    sums: FloatArray = field(default_factory=lambda: np.zeros(3), repr=False)
+    sorted_block: bool = False
+    sample: FloatArray = field(default_factory=lambda: np.empty((0, 2)), repr=False)
+    turns: FloatArray = field(default_factory=lambda: np.empty(0), repr=False)
     ends: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
-    _explained: FloatArray = field(default_factory=lambda: np.zeros(3), repr=False)
-    _ranges: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
-    _rows: int = 0
-    _waiting: list[tuple[FloatArray, list[pa.Array], IntArray]] = field(default_factory=list, repr=False)
+    # Of the part: what no clock explains, and what each clock leaves; and how far each clock goes.
+    _views: FloatArray = field(default_factory=lambda: np.zeros((1, 4)), repr=False)
+    _clocks: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
+    _blocks: int = 0
+    _waiting: list[tuple[FloatArray, Sequence[pa.Array], IntArray]] = field(default_factory=list, repr=False)
 
     def add(self, places: FloatArray, clocks: Sequence[pa.Array] = (), persons: IntArray | None = None) -> None:
         """Add the next rows of a part.
@@ -240,103 +206,42 @@ class RowOrder:
             clocks = [picked(clock, rows) for clock in clocks]
         if not len(places):
             return
-        self._sample(places, _turns(places, self._rows), self.below)
+        # Any fixed choice that does not depend on the places.
+        self._sample(places, np.random.default_rng(len(self.turns) + len(places)).random(len(places)))
         self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
-        start = 0
-        while start < len(places):
-            block, inside = divmod(self._rows, BLOCK)
-            part = slice(start, start + BLOCK - inside)
-            if not self.shuffled and (block < EVERY_BLOCK or block % RARE == 0):
-                self._waiting.append((places[part], [clock[part] for clock in clocks], codes[part]))
-            self._rows += len(places[part])
-            start += BLOCK - inside
-            if self._rows % BLOCK == 0:
-                self.settle()
+        if not self.shuffled:
+            self._waiting.append((places, clocks, codes))
+            if sum(len(rows) for rows, _, _ in self._waiting) >= BLOCK:
+                self._settle()
 
-    def settle(self) -> None:
-        """Count the rows that wait for a block to be full: the part ends."""
-        waiting, self._waiting = self._waiting, []
-        if sum(len(rows) for rows, _, _ in waiting) < 2:
-            return
-        rows, clocks, persons = zip(*waiting, strict=True)
-        places, codes = np.concatenate(rows), np.concatenate(persons)
-        columns = [pa.chunked_array(parts) for parts in zip(*clocks, strict=True)]
-        weight = 1 if self._rows <= EVERY_BLOCK * BLOCK else RARE
-        permuted, monotone = _permuted(places, BLOCK), _is_monotone(places)
-        lags = {lag: _logs(places[:-lag], places[lag:]) for lag in (1, *LAGS) if lag < len(places)}
-        times = list[FloatArray]()
-        if columns and (monotone or any(permuted.mean() - logs.mean() > NEARER for logs in lags.values())):
-            times = [_moments(column.combine_chunks()) for column in columns]
-            self._follow(times, codes)
-            times = [moments for moments in times if _follows(_range(moments, codes))]
-        for lag, logs in lags.items():
-            explained = np.zeros(len(logs), bool)
-            for moments in times:
-                explained |= np.nan_to_num(moments[lag:] - moments[:-lag]) != 0
-            rest = _sums(logs[~explained])
-            found = _nearer(rest[0], rest[1], rest[2], permuted) or (monotone and rest[0] >= LEAST_PAIRS)
-            # A few places that take turns are no sorted table.
-            few = found and lag > 1 and len(np.unique(places, axis=0)) < LEAST_PAIRS
-            self.sorted_block |= found and not few
-            if lag == 1:
-                self._explained += weight * _sums(logs[explained])
-                self._add(*(weight * rest))
+    def finish(self) -> None:
+        """End the part: count its pairs, without those that a clock explains which the rows follow."""
+        self._settle()
+        if self.shuffled and len(self.sample) > 1:
+            self.sums = self.sums + _sums(_permuted(self.sample)[: len(self.sample) // 2])
+        followed = [view for view, clock in zip(self._views[1:], self._clocks, strict=False) if _follows(clock)]
+        view = min(followed, key=lambda view: float(view[0]), default=self._views[0])
+        self.sums, self.sorted_block = self.sums + view[:3], self.sorted_block or bool(view[3] > 0)
+        self._views, self._clocks, self.shuffled = np.zeros((1, 4)), np.empty((0, 4)), False
 
     def merge(self, other: "RowOrder") -> None:
         """Take over what another part has."""
-        for part in (self, other):
-            part.settle()
-            part._finish()
-            if part.shuffled and len(part.sample) > 1:
-                part._add(*_sums(_permuted(part.sample, len(part.sample) // 2)))
-            part.shuffled = False
+        self.finish()
+        other.finish()
         if self.ends is not None and other.ends is not None:
             # The order of parts shows places as the order of rows does.
-            self._add(*_sums(_logs(self.ends[1], other.ends[0])))
+            self.sums = self.sums + _sums(_logs(self.ends[1], other.ends[0]))
             self.ends = (self.ends[0], other.ends[1])
         self.ends = self.ends or other.ends
-        self._add(other.pairs, other.total, other.squares)
-        self._sample(other.sample, other.turns, other.below)
+        self.sums = self.sums + other.sums
         self.sorted_block |= other.sorted_block
-
-    def _add(self, pairs: float, total: float, squares: float) -> None:
-        self.pairs, self.total, self.squares = self.pairs + int(pairs), self.total + total, self.squares + squares
-
-    def _follow(self, times: Sequence[FloatArray], codes: IntArray) -> None:
-        """Keep the range of each clock of the part, and how far it goes back and forth."""
-        found = np.array([_range(moments, codes) for moments in times])
-        if not len(self._ranges):
-            self._ranges = found
-        else:
-            low, high = np.fmin(self._ranges[:, 0], found[:, 0]), np.fmax(self._ranges[:, 1], found[:, 1])
-            self._ranges = np.column_stack([low, high, self._ranges[:, 2:] + found[:, 2:]])
-
-    def _finish(self) -> None:
-        """Count what clocks explain in each block, unless one of them explains the order of all blocks."""
-        if not any(_follows(clock) for clock in self._ranges):
-            self._add(*self._explained)
-        self._explained, self._ranges = np.zeros(3), np.empty((0, 4))
-
-    def _sample(self, places: FloatArray, turns: Words, below: int) -> None:
-        """Take places into the sample. Parts of different sizes need the same limit, or one would hide another."""
-        self.below = min(self.below, below)
-        new = turns < self.below
-        if below >= self.below and not new.any():
-            return
-        places, turns = np.concatenate([self.sample, places[new]]), np.concatenate([self.turns, turns[new]])
-        if len(turns) > SAMPLE:
-            self.below = min(self.below, int(np.partition(turns, SAMPLE)[SAMPLE]))
-        chosen = turns < self.below
-        self.sample, self.turns = places[chosen], turns[chosen]
+        self._sample(other.sample, other.turns)
 
     @property
     def is_sorted(self) -> bool:
         """Whether consecutive places are nearer to each other than permuted ones."""
-        self.settle()
-        self._finish()
-        if self.sorted_block or len(self.sample) < 2:
-            return self.sorted_block
-        return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
+        self.finish()
+        return self.sorted_block or (len(self.sample) > 1 and _nearer(self.sums, _permuted(self.sample)))
 
     def refuse(self, shuffle: str = SHUFFLE, *, shuffled: bool = False) -> None:
         """Raise if the order of the rows, or of shuffled rows their file, shows where they are."""
@@ -353,6 +258,46 @@ class RowOrder:
             f"shows where they are: {shuffle}, or give `order='keep'` if the order has another reason"
         )
 
+    def _sample(self, places: FloatArray, turns: FloatArray) -> None:
+        """Take places into the sample, of each part the same share."""
+        places, turns = np.concatenate([self.sample, places]), np.concatenate([self.turns, turns])
+        chosen = np.argpartition(turns, SAMPLE)[:SAMPLE] if len(turns) > SAMPLE else slice(None)
+        self.sample, self.turns = places[chosen], turns[chosen]
+
+    def _settle(self) -> None:
+        """Test the rows that wait, block by block."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        places, codes = (np.concatenate([part[at] for part in waiting]) for at in (0, 2))
+        clocks = [
+            pa.chunked_array(parts).combine_chunks() for parts in zip(*(part[1] for part in waiting), strict=True)
+        ]
+        self._views = self._views if len(self._views) > len(clocks) else np.zeros((1 + len(clocks), 4))
+        for rows in np.array_split(np.arange(len(places)), max(len(places) // BLOCK, 1)):
+            if len(rows) > 1 and (self._blocks < EVERY_BLOCK or self._blocks % RARE == 0):
+                part = slice(rows[0], rows[-1] + 1)
+                self._test(places[part], [clock[part] for clock in clocks], codes[part])
+            self._blocks += 1
+
+    def _test(self, places: FloatArray, clocks: Sequence[pa.Array], codes: IntArray) -> None:
+        """Compare consecutive rows of a block with the same rows permuted, also without those a clock explains."""
+        permuted = _permuted(places)
+        logs = {lag: _logs(places[:-lag], places[lag:]) for lag in LAGS if lag < len(places)}
+        times: list[FloatArray] = [np.zeros(len(places))] * len(self._views)
+        if clocks and any(permuted.mean() - each.mean() > NEARER for each in logs.values()):
+            # Seldom needed: it takes time to read times.
+            times[1:] = [_moments(clock) for clock in clocks]
+            ranges = np.array([_range(moments, codes) for moments in times[1:]])
+            known = self._clocks if len(self._clocks) else ranges * (1, 1, 0, 0)
+            low, high = np.minimum(known[:, 0], ranges[:, 0]), np.maximum(known[:, 1], ranges[:, 1])
+            self._clocks = np.column_stack([low, high, known[:, 2:] + ranges[:, 2:]])
+        for view, moments in zip(self._views, times, strict=True):
+            for lag, each in logs.items():
+                sums = _sums(each[np.nan_to_num(moments[lag:] - moments[:-lag]) == 0])
+                view[:3] += sums * (lag == 1)
+                view[3] += _nearer(sums, permuted)
+
 
 def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
     """Return logarithms of distances, on a scale of metres; the same place counts as one metre."""
@@ -361,36 +306,12 @@ def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(METRES * np.hypot(east, step[:, 1])))
 
 
-def _turns(places: FloatArray, first: int) -> Words:
-    """Return a number for each row that depends on its place and its position, whatever the other parts are."""
-    words = np.ascontiguousarray(places).view(np.uint64) * MIXERS[:2]
-    return _mixed(words[:, 0] + words[:, 1] + np.arange(first, first + len(places), dtype=np.uint64) * MIXERS[2])
-
-
-def _mixed(words: Words) -> Words:
-    """Return pseudo-random words of words: a fixed choice, which needs no secret."""
-    for mixer in MIXERS[1:]:
-        words = (words ^ (words >> np.uint64(31))) * mixer
-    return np.asarray(words ^ (words >> np.uint64(31)))
-
-
-TURNS = _mixed(np.arange(1, 2 * MOST_PERMUTED + 1, dtype=np.uint64) * MIXERS[0]).reshape(2, -1) / 2.0**64
-"""Random rows, as shares of a table."""
-
-
-def _permuted(places: FloatArray, pairs: int = 2048) -> FloatArray:
+def _permuted(places: FloatArray) -> FloatArray:
     """Return the logarithms of distances between rows in random order."""
-    first = (TURNS[0, :pairs] * len(places)).astype(np.int64)
-    # Another row than the first one.
-    second = (first + 1 + (TURNS[1, :pairs] * (len(places) - 1)).astype(np.int64)) % len(places)
-    return _logs(places[first], places[second])
-
-
-def _is_monotone(places: FloatArray) -> bool:
-    """Return whether a coordinate rises, or falls, in nearly all steps: few rows show that, too."""
-    steps = np.diff(places, axis=0).T
-    moves = [axis[axis != 0] for axis in steps]
-    return any(len(axis) >= LEAST_PAIRS and max(np.mean(axis > 0), np.mean(axis < 0)) >= FORWARD for axis in moves)
+    mixed = np.random.default_rng(len(places)).permutation(places)
+    # Of few rows nearly all pairs, of many rows two for each.
+    lags = range(1, min(len(mixed), 1 + max(2048 // len(mixed), 2)))
+    return np.concatenate([_logs(mixed, np.roll(mixed, lag, axis=0)) for lag in lags])
 
 
 def _sums(logs: FloatArray) -> FloatArray:
@@ -398,7 +319,8 @@ def _sums(logs: FloatArray) -> FloatArray:
     return np.array([len(logs), logs.sum(), np.sum(logs**2)])
 
 
-def _nearer(pairs: float, total: float, squares: float, permuted: FloatArray) -> bool:
+def _nearer(sums: FloatArray, permuted: FloatArray) -> bool:
+    pairs, total, squares = sums.tolist()
     if pairs < LEAST_PAIRS:
         return False
     mean = total / pairs
@@ -422,8 +344,16 @@ def _follows(clock: FloatArray) -> bool:
 
     A table that is sorted by station and then by time goes back by the range at each station.
     """
-    low, high, back, forth = clock
+    low, high, back, forth = clock.tolist()
     return bool(high > low and min(back, forth) <= BACK * (high - low))
+
+
+MOST_CLOCKS = 4
+SINCE_1970 = ((6.3e8, 2.2e9), (6.3e11, 2.2e12))
+"""Seconds and milliseconds of the years 1990 to 2039. A wider range has more numbers that are no times: positions
+along a Hilbert curve have 32 bits."""
+NAMED = re.compile(r"time|date|stamp|epoch|utc|seconds|(^|[_\W])(at|ts|t)$", re.IGNORECASE)
+"""Names of columns of numbers that may be seconds since 1970: identifiers look like them."""
 
 
 def _moments(column: pa.Array) -> FloatArray:
@@ -460,7 +390,9 @@ def _is_clock(name: str, column: pa.Array, rows: pa.Array) -> bool:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return True
     moments = _moments(column)[~nulls(column)]
-    dates = is_text(column.type) and not any(text.strip(DIGITS) == "" for text in column.drop_null().to_pylist())
+    dates = is_text(column.type) and not any(
+        text.strip("0123456789.eE+ ") == "" for text in column.drop_null().to_pylist()
+    )
     if not dates and NAMED.search(name) is None:
         return False
     return bool(len(moments)) and any(bool(np.all((moments > low) & (moments < high))) for low, high in SINCE_1970)

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -181,19 +182,14 @@ def compacted(column: pa.Array) -> pa.Array:
         return _used(column)
     if _is_view(kind):
         return without_views(column).cast(kind)
-    if pa.types.is_struct(kind) and kind.num_fields:
-        fields = [kind.field(number) for number in range(kind.num_fields)]
-        # flatten() hides the members of a struct that is null.
-        members = [compacted(member) for member in column.flatten()]
-        return pa.StructArray.from_arrays(members, fields=fields, mask=column.is_null())
-    if any(_shares(kind.field(number).type) for number in range(kind.num_fields)):
+    if kind.num_fields:
         return pa.array(column.to_pylist(), kind)
-    shares = column.null_count or kind.num_fields or column.nbytes < column.get_total_buffer_size()
+    shares = column.null_count or column.nbytes < column.get_total_buffer_size()
     return column.take(indices_of(np.arange(len(column)))) if shares else column
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
-    """Raise if columns of a type cannot be separated from other values in memory, such as run-end encoded ones."""
+    """Raise if columns of a type cannot be separated from other values in memory, such as unions."""
     try:
         compacted(pa.nulls(0, kind))
     except pa.ArrowNotImplementedError:
@@ -237,12 +233,6 @@ def _used(column: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def _is_view(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
-
-
-def _shares(kind: pa.DataType) -> bool:
-    """Return whether members of a list may hold more than their values after they were picked."""
-    inside = [kind.field(number).type for number in range(kind.num_fields)]
-    return pa.types.is_dictionary(kind) or pa.types.is_struct(kind) or _is_view(kind) or any(map(_shares, inside))
 
 
 JSON_TEXT = b"geoind:json"
@@ -429,15 +419,10 @@ def _of_text(column: pa.Array) -> FloatArray:
 
 
 def _of_one(text: str | None) -> float:
-    if text is None:
-        return np.nan
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return np.nan
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - BEGIN) // MICROSECOND / 1e6
+    with suppress(ValueError):
+        return float(text or "")
+    with suppress(ValueError):
+        moment = datetime.fromisoformat((text or "").strip())
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return (aware - BEGIN) // MICROSECOND / 1e6
+    return np.nan

@@ -32,6 +32,7 @@ __all__ = [
     "LonLat",
     "Points",
     "column_names",
+    "crs_metadata",
     "crs_of",
     "decimal_text",
     "declared_crs",
@@ -154,36 +155,20 @@ class Points:
         ]
 
     def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
-        """Return the column with other places, without heights; an empty point is null."""
-        storage, kind = self._storage(batch), column_of(batch, self.names[0]).type
-        made = self.wkb(degrees).cast(storage.type) if is_binary(storage.type) else self._native(storage, degrees)
+        """Return the column with other places as WKB, without heights; an empty point is null."""
+        kind = reported_type(column_of(batch, self.names[0]).type)
         extended = isinstance(kind, pa.BaseExtensionType)
+        made = self.wkb(degrees).cast(kind.storage_type if extended else kind)
         return {self.names[0]: pa.ExtensionArray.from_storage(kind, made) if extended else made}
 
     def wkb(self, degrees: FloatArray) -> pa.Array:
         """Return places as WKB in the CRS of the column, null where they are NaN."""
-        points = np.zeros(len(degrees), WKB_POINT)
-        points["head"], points["xy"] = WKB_HEAD, self._projected(degrees)
-        buffers = [_valid(degrees[:, 0]), pa.py_buffer(points)]
-        return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
-
-    def _projected(self, degrees: FloatArray) -> FloatArray:
-        coordinates = from_lonlat(degrees, crs_of(self))
+        coordinates, points = from_lonlat(degrees, crs_of(self)), np.zeros(len(degrees), WKB_POINT)
         if np.isinf(coordinates).any():
             raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
-        return coordinates
-
-    def _native(self, storage: pa.Array, degrees: FloatArray) -> pa.Array:
-        """Return GeoArrow points with other coordinates."""
-        kind, coordinates = storage.type, self._projected(degrees)
-        gone = pa.array(np.isnan(degrees[:, 0]))
-        if pa.types.is_struct(kind):
-            axes = [
-                numbers_of(values).cast(kind.field(number).type) for number, values in enumerate(coordinates.T)
-            ]
-            return pa.StructArray.from_arrays(axes, fields=[kind.field(0), kind.field(1)], mask=gone)
-        flat = pa.array(np.ascontiguousarray(coordinates).ravel()).cast(kind.value_type)
-        return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=gone)
+        points["head"], points["xy"] = WKB_HEAD, coordinates
+        buffers = [_valid(degrees[:, 0]), pa.py_buffer(points)]
+        return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
 
     def _storage(self, batch: pa.RecordBatch) -> pa.Array:
         column = column_of(batch, self.geometry or "")
@@ -399,7 +384,12 @@ def declared_crs(schema: pa.Schema, name: str) -> str | None:
     return crs
 
 
-def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[str]) -> pa.Schema:
+def reported_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the reports of a column of points: GeoArrow's points become WKB."""
+    return kind if is_binary(getattr(kind, "storage_type", kind)) else pa.binary()
+
+
+def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[LonLat | Points]) -> pa.Schema:
     """Return the schema of reports: some columns, and of all metadata what a geometry needs to be read.
 
     Examples
@@ -408,11 +398,25 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[s
     >>> published_schema(schema, ["a"], []).metadata is None
     True
     """
-    wanted, points = set(names), set(places)
-    fields = [_bare(field, geometry=field.name in points) for field in schema if field.name in wanted]
-    geo = _geo(schema)
-    about = {name: _about(column) for name, column in _columns(geo).items() if name in points}
-    return pa.schema(fields, geo_metadata(about, geo.get("primary_column")) if about else None)
+    points = {place.geometry or "": place.crs for place in places if isinstance(place, Points)}
+    fields, wanted, geo = [], set(names), _geo(schema)
+    for each in (field for field in schema if field.name in wanted):
+        kind = plain_type(each.type)
+        metadata: dict[str, str] | None = {JSON_TEXT.decode(): "1"} if JSON_TEXT in (each.metadata or {}) else None
+        if each.name in points:
+            kind = reported_type(each.type)
+            about = json.dumps({"crs": _without_notes(points[each.name])})
+            notes = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": about}
+            declared = _extension_of(each) and not isinstance(kind, pa.BaseExtensionType)
+            metadata = notes if declared else None
+        fields.append(pa.field(each.name, kind, each.nullable, metadata))
+    stored = {name: crs_metadata(points[name]) for name in points if name in _columns(geo)}
+    return pa.schema(fields, geo_metadata(stored, geo.get("primary_column")) if stored else None)
+
+
+def crs_metadata(crs: str | None) -> dict[str, Any]:
+    """Return what GeoParquet says of the CRS of a column: nothing means lon/lat."""
+    return {} if crs in (None, LONLAT) else {"crs": parsed_crs(crs or "").to_json_dict()}
 
 
 def geo_metadata(columns: Mapping[str, dict[str, Any]], primary: object = None) -> dict[bytes, bytes]:
@@ -422,30 +426,9 @@ def geo_metadata(columns: Mapping[str, dict[str, Any]], primary: object = None) 
     return {b"geo": json.dumps({"version": "1.1.0", "primary_column": first, "columns": about}).encode()}
 
 
-def _about(column: dict[str, Any]) -> dict[str, Any]:
-    """Return what GeoParquet says of a column that is true of its reports: GeoArrow's encoding, the CRS."""
-    native = {"encoding": "point"} if column.get("encoding") == "point" else {}
-    return native | ({"crs": _without_notes(column["crs"])} if "crs" in column else {})
-
-
-def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
-    """Return a field without metadata, but for the CRS of a geometry and the mark of JSON values."""
-    metadata = {key: value for key, value in (field.metadata or {}).items() if key == JSON_TEXT}
-    if (
-        geometry
-        and _extension_of(field).startswith("geoarrow.")
-        and not isinstance(field.type, pa.BaseExtensionType)
-    ):
-        known = _extension_metadata(field)
-        about = {"crs": _without_notes(known["crs"])} if "crs" in known else {}
-        metadata = {"ARROW:extension:name": _extension_of(field), "ARROW:extension:metadata": json.dumps(about)}
-    return pa.field(field.name, plain_type(field.type), field.nullable, metadata or None)
-
-
-def _without_notes(crs: Any) -> Any:
+def _without_notes(crs: str | None) -> Any:
     """Return a CRS by its code, or as PROJJSON without the notes of its author."""
-    text = _text(crs)
-    return crs if text is None or CODE.fullmatch(text) else parsed_crs(text).to_json_dict()
+    return crs if crs is None or CODE.fullmatch(crs) else parsed_crs(crs).to_json_dict()
 
 
 def _text(crs: Any) -> str | None:

@@ -11,7 +11,7 @@ import math
 import re
 import reprlib
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self, cast
@@ -71,10 +71,18 @@ def _text(rule: str, pattern: str, *others: object) -> dict[str, Any]:
     }
 
 
-def _list(valid: Callable[[Any], bool], read: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the rule for lists, whose items JSON has in another form."""
+def _list(valid: Callable[[Any], bool]) -> dict[str, Any]:
+    """Return the rule for lists, also of lists."""
     rule = f"a list of names of columns, at most {LONGEST} characters each"
-    return {"rule": rule, "valid": lambda items: isinstance(items, tuple) and all(map(valid, items)), "read": read}
+    return {
+        "rule": rule,
+        "valid": lambda items: isinstance(items, tuple) and all(map(valid, items)),
+        "read": _tuple,
+    }
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(map(_tuple, value)) if isinstance(value, list) else value
 
 
 def _is_name(value: object) -> bool:
@@ -82,26 +90,13 @@ def _is_name(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST and re.search("[\ud800-\udfff]", value) is None
 
 
-def _names_of(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _is_place(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) in (1, 2) and all(map(_is_name, value))
 
 
 def _is_step(value: Any) -> bool:
-    return len(value) == 2 and _is_name(value[0]) and _number(1.0, 1e9)["valid"](value[1])
-
-
-def _steps_of(value: Any) -> Any:
-    return tuple(value.items()) if isinstance(value, dict) else value
-
-
-def _places_of(value: Any) -> Any:
-    """Return the columns of places: longitude and latitude, or a geometry."""
-    kinds = {("lat", "lon"): ("lon", "lat"), ("geometry",): ("geometry",)}
-    if not isinstance(value, list) or not all(
-        isinstance(place, dict) and tuple(sorted(place)) in kinds for place in value
-    ):
-        return None
-    return tuple(tuple(place[name] for name in kinds[tuple(sorted(place))]) for place in value)
+    pair = isinstance(value, tuple) and len(value) == 2
+    return pair and _is_name(value[0]) and bool(_number(1.0, 1e9)["valid"](value[1]))
 
 
 class _Checked:
@@ -118,28 +113,16 @@ class _Checked:
         """Return what JSON has; members that it may lack have a default."""
         known: dict[str, Any] = {}
         for each in fields(cls):  # type: ignore[arg-type]
-            *parents, name = each.metadata.get("at", each.name).split(".")
-            inside: Any = found
-            for parent in parents:
-                inside = found.get(parent)
-                _check(parent, inside, isinstance(inside, dict), f"an object with {name}")
-            if name in inside:
-                read = each.metadata.get("read")
-                known[each.name] = inside[name] if read is None else read(inside[name])
-            elif each.default is MISSING or parents == ["lattice"]:
-                raise InvalidInputError(f"{name} must be there")
+            if each.name in found:
+                known[each.name] = (each.metadata.get("read") or (lambda value: value))(found[each.name])
+            elif each.default is MISSING:
+                raise InvalidInputError(f"{each.name} must be there")
         return cls(**known)
 
-    def _written(self, without: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the members for JSON."""
-        members: dict[str, Any] = {}
-        for each in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, each.name)
-            if value is not None and each.name not in without:
-                *parents, name = each.metadata.get("at", each.name).split(".")
-                inside = members.setdefault(parents[0], {}) if parents else members
-                inside[name] = None if value == math.inf else value
-        return members
+    def _written(self) -> dict[str, Any]:
+        """Return the members for JSON, without those that have their default."""
+        named = [(each, getattr(self, each.name)) for each in fields(self)]  # type: ignore[arg-type]
+        return {each.name: None if value == math.inf else value for each, value in named if value != each.default}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,27 +246,19 @@ class ReleaseRecord(_Checked):
     delta: float = field(default=0.0, metadata=_number(0.0, 1 - 1e-12))
     sigma: float | None = field(default=None, metadata=_number(1e-6, 1e9, None))
     off_site_level: float = field(default=0.0, metadata=_number(0.0, 1e12, math.inf))
-    decimals: int = field(default=DECIMALS, metadata=_number(0, 15) | {"at": "lattice.decimals"})
-    places: tuple[tuple[str, ...], ...] = field(
-        default=(), metadata=_list(lambda place: len(place) in (1, 2) and all(map(_is_name, place)), _places_of)
-    )
-    kept: tuple[str, ...] = field(default=(), metadata=_list(_is_name, _names_of))
-    unit: str = field(
-        metadata=_text("column, each row or each file", "column|each row|each file") | {"at": "person.unit"}
-    )
-    persons: int | None = field(default=None, metadata=_number(0, 10**12, None) | {"at": "person.count"})
-    busiest: PersonTotal | None = field(
-        default=None, metadata={"at": "person.busiest", "read": PersonTotal.from_json}
-    )
-    median: PersonTotal | None = field(
-        default=None, metadata={"at": "person.median", "read": PersonTotal.from_json}
-    )
+    decimals: int = field(metadata=_number(0, 15))
+    places: tuple[tuple[str, ...], ...] = field(default=(), metadata=_list(_is_place))
+    kept: tuple[str, ...] = field(default=(), metadata=_list(_is_name))
+    unit: str = field(metadata=_text("column, each row or each file", "column|each row|each file"))
+    persons: int | None = field(default=None, metadata=_number(0, 10**12, None))
+    busiest: PersonTotal | None = field(default=None, metadata={"read": PersonTotal.from_json})
+    median: PersonTotal | None = field(default=None, metadata={"read": PersonTotal.from_json})
     session: str | None = field(
         default=None, metadata=_text("a method's numbers", r"\w[\w.+=(), -]{0,1999}", None)
     )
     fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12, None))
     zones: int | None = field(default=None, metadata=_number(1, 10**12, None))
-    time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_list(_is_step, _steps_of))
+    time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_list(_is_step))
     cells: str | None = field(default=None, metadata=_text("h3:9 or geohash:7", r"(h3|geohash):[0-9]{1,2}", None))
     key: str | None = field(default=None, metadata=_text("given or discarded", "given|discarded", None))
     version: str = field(metadata=_text("a version", r"[0-9A-Za-z.+!_-]{1,64}"))
@@ -307,6 +282,8 @@ class ReleaseRecord(_Checked):
         super().__post_init__()
         closed = self.mechanism.count("(") == self.mechanism.count(")")
         _check("mechanism", self.mechanism, closed, "a class name, such as Projected(PlanarLaplace)")
+        _check("level", self.level, (self.level is None) == (self.radius is None), "there with radius only")
+        _check("reports", self.reports, self.reports == 1 or self.delta > 0, "1 without delta")
         _check("fresh", self.fresh, (self.fresh is None) == (self.session is None), "there with session only")
         _check("busiest", None, (self.busiest is None) == (self.median is None), "there with median only")
         if self.session is None and self.radius is not None and self.epsilon != math.inf:
@@ -324,13 +301,7 @@ class ReleaseRecord(_Checked):
             The name of the file that has it, for messages.
         """
         try:
-            found = as_object(text)
-            _check("unit", found.get("unit"), found.get("unit") == "1/m", "'1/m'")
-            both = (found.get("level") is None) == (found.get("radius") is None)
-            _check("level", found.get("level"), both, "there with radius only")
-            several = found.get("reports", 1) == 1 or bool(found.get("delta"))
-            _check("reports", found.get("reports"), several, "1 without delta")
-            return cls._read(found)
+            return cls._read(as_object(text))
         except InvalidInputError as error:
             raise InvalidInputError(f"release record{'' if file is None else f' of {file!r}'}: {error}") from None
 
@@ -357,16 +328,7 @@ class ReleaseRecord(_Checked):
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        absent = {name for name in ("places", "off_site_level", "delta", "time_step") if not getattr(self, name)}
-        absent |= set() if self.delta else {"reports"}
-        absent |= {"level", "radius"} if self.level is None or self.radius is None else set()
-        members = self._written(absent) | {"unit": "1/m"}
-        if self.time_step:
-            members["time_step"] = dict(self.time_step)
-        if self.places:
-            named = {2: ("lon", "lat"), 1: ("geometry",)}
-            members["places"] = [dict(zip(named[len(place)], place, strict=True)) for place in self.places]
-        return json.dumps(members, default=PersonTotal.to_json)
+        return json.dumps(self._written(), default=PersonTotal.to_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -475,17 +437,14 @@ def as_object(text: object) -> dict[str, Any]:
     try:
         found = json.loads(
             text.decode() if isinstance(text, bytes) else text,
-            parse_constant=_no_constant,
+            # int refuses NaN and Infinity.
+            parse_constant=int,
             object_pairs_hook=_unique,
         )
     except (ValueError, RecursionError):
         raise InvalidInputError("it must be valid JSON, with each member once and no NaN or Infinity") from None
     _check("it", found, isinstance(found, dict), "an object")
     return cast("dict[str, Any]", found)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -186,7 +186,7 @@ class Table:
     def reported_schema(self) -> pa.Schema:
         """The schema of the batches of reports, without a record."""
         names = {*self._place_names, *self.recipe.published}
-        return published_schema(self.schema, names, self._place_names)
+        return published_schema(self.schema, names, self.places)
 
     @property
     def decimals(self) -> int:

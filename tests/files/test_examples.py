@@ -172,10 +172,10 @@ def test_the_remedies_make_a_taxis_file_pass_and_every_record_has_its_totals(
     assert different <= 20
     total = {"reports": different, "epsilon": pytest.approx(different * LEVEL / 200)}
     sidecar = json.loads(sidecar_of(target).read_text())
-    assert sidecar["person"]["unit"] == "column"
-    assert sidecar["person"]["count"] == 1
+    assert sidecar["unit"] == "column"
+    assert sidecar["persons"] == 1
     for name in ("busiest", "median"):
-        assert {key: sidecar["person"][name][key] for key in total} == total
+        assert {key: sidecar[name][key] for key in total} == total
     record = read_promise(target)
     assert record == summary.record
     assert record.busiest is not None

@@ -248,22 +248,21 @@ def test_a_file_in_the_way_of_one_files_rejects_is_found_before_a_charge(tmp_pat
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("pattern", ["in", "in/**/*.csv", "i?", "**/*.csv"])
 def test_reports_and_rejects_are_not_put_where_the_next_run_would_find_them(
-    tmp_path: Path, source: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for inside in ("in/reports", "in/deep/reports"):
         with pytest.raises(InvalidInputError, match="is inside a source"):
-            obfuscate_file([pattern], inside, **ROWS)
+            obfuscate_file(["in"], inside, **ROWS)
         with pytest.raises(InvalidInputError, match="is inside a source"):
-            obfuscate_file([pattern], "../out", rejects=inside, **ROWS)
+            obfuscate_file(["in"], "../out", rejects=inside, **ROWS)
     assert len(files_in(source)) == 4
 
 
-def test_reports_may_be_beside_the_files_that_a_pattern_names(source: Path) -> None:
-    assert obfuscate_file([source / "*.csv"], source / "reports", **ROWS).reports == 40
-    assert obfuscate_file([source / "*.csv"], source / "again", **ROWS).reports == 40
+def test_reports_may_be_beside_files_that_are_named(source: Path) -> None:
+    assert obfuscate_file([source / "a.csv"], source / "reports", **ROWS).reports == 40
+    assert obfuscate_file([source / "a.csv"], source / "again", **ROWS).reports == 40
 
 
 def test_no_key_is_written_over_by_rejects(tmp_path: Path, source: Path) -> None:

@@ -100,7 +100,7 @@ def test_an_epsilon_that_is_not_the_files_own_is_refused(tmp_path: Path) -> None
     with pytest.raises(InvalidInputError, match="was made with epsilon"):
         read_reports(path, epsilon=0.02)
     sidecar_of(path).write_text("{}")
-    with pytest.raises(InvalidInputError, match=r"release record of .*: unit must be '1/m'"):
+    with pytest.raises(InvalidInputError, match=r"release record of .*: mechanism must be there"):
         read_reports(path, epsilon=0.01)
 
 
@@ -117,7 +117,7 @@ def test_what_is_not_known_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="Projected"):
         read_reports(path)
     sidecar_of(path).write_text("{}")
-    with pytest.raises(InvalidInputError, match=r"release record of .*: unit must be '1/m'"):
+    with pytest.raises(InvalidInputError, match=r"release record of .*: mechanism must be there"):
         read_reports(path)
 
 

@@ -302,7 +302,7 @@ def test_exact_times_of_traces_and_of_kept_columns_are_named(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "changed",
-    [{"zones": 0}, {"zones": "2"}, {"time_step": {"at": 0}}, {"time_step": {"at": "900"}}, {"time_step": 3}],
+    [{"zones": 0}, {"zones": "2"}, {"time_step": [["at", 0]]}, {"time_step": [["at", "900"]]}, {"time_step": 3}],
 )
 def test_a_record_with_bad_zones_or_steps_is_refused(changed: dict[str, Any]) -> None:
     table = released(zones=[zone_of("ana")], key=KEY, time_step=900)

@@ -13,8 +13,7 @@ from geoind import EACH_ROW, InvalidInputError, Key, SphericalGaussian, Spherica
 from geoind.tables.places import LonLat, Points, places_of
 from geoind.tables.recipe import EACH_FILE, METHODS, Recipe, described, method_of, with_options
 from geoind.tables.record import ReleaseRecord
-from geoind.tables.release import Release
-from geoind.tables.stream import Part
+from geoind.tables.release import Part, Release
 from geoind.tables.table import Table
 from geoind.traces import Independent, Predictive, SparseVector, Switching
 from geoind.traces.session import TraceSession

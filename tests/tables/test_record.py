@@ -36,9 +36,8 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
 from geoind.tables.recipe import EACH_ROW, Recipe
 from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, sidecar_of
-from geoind.tables.release import Release, mean_error
+from geoind.tables.release import Part, Release, Reports, corners_of, mean_error
 from geoind.tables.sidecars import read_promise, write_sidecar
-from geoind.tables.stream import Part, Reports, corners_of
 from geoind.tables.table import Table
 from tests.tables.made_up import in_batches, table_of
 from tests.trials import trials
@@ -69,18 +68,15 @@ def test_the_json_has_mechanism_epsilon_lattice_columns_totals_and_version() -> 
     assert json.loads(record.to_json()) == {
         "mechanism": "SphericalLaplace",
         "epsilon": 0.01,
-        "unit": "1/m",
         "level": 2.0,
         "radius": 200.0,
-        "lattice": {"decimals": 5},
-        "places": [{"lon": "from_lon", "lat": "from_lat"}, {"geometry": "to"}],
+        "decimals": 5,
+        "places": [["from_lon", "from_lat"], ["to"]],
         "kept": ["fare"],
-        "person": {
-            "unit": "column",
-            "count": 12,
-            "busiest": {"reports": 7, "epsilon": 0.07, "level": 12.5, "radius": 200.0, "delta": 1e-6},
-            "median": {"reports": 1, "epsilon": 0.01, "level": 2.0, "radius": 200.0, "delta": 0.0},
-        },
+        "unit": "column",
+        "persons": 12,
+        "busiest": {"reports": 7, "epsilon": 0.07, "level": 12.5, "radius": 200.0, "delta": 1e-6},
+        "median": {"reports": 1, "epsilon": 0.01, "level": 2.0, "radius": 200.0, "delta": 0.0},
         "version": geoind.__version__,
     }
     assert ReleaseRecord.from_json(record.to_json()) == record
@@ -149,10 +145,10 @@ def test_a_file_without_a_promise_is_refused(tmp_path: Path) -> None:
         "",
         "[]",
         "{}",
-        '{"mechanism": "x", "epsilon": 0.01, "unit": "1/m", "version": "1"}',
-        '{"mechanism": "x", "epsilon": 0, "unit": "1/m", "version": "1", "lattice": {"decimals": 5}}',
-        '{"mechanism": "x", "epsilon": NaN, "unit": "1/m", "version": "1", "lattice": {"decimals": 5}}',
-        '{"mechanism": "x", "epsilon": 0.01, "unit": "1/km", "version": "1", "lattice": {"decimals": 5}}',
+        '{"mechanism": "x", "epsilon": 0.01, "unit": "each row", "version": "1"}',
+        '{"mechanism": "x", "epsilon": 0, "unit": "each row", "version": "1", "decimals": 5}',
+        '{"mechanism": "x", "epsilon": NaN, "unit": "each row", "version": "1", "decimals": 5}',
+        '{"mechanism": "x", "epsilon": 0.01, "unit": "1/km", "version": "1", "decimals": 5}',
     ],
 )
 def test_a_broken_promise_file_is_refused(text: str) -> None:
@@ -208,14 +204,17 @@ def test_a_projected_sigma_is_told_on_the_ground() -> None:
 
 
 def test_a_promise_is_of_one_report_without_delta_unless_it_says_so() -> None:
-    plain = ReleaseRecord(mechanism="SphericalLaplace", epsilon=0.01, unit="each row", version=geoind.__version__)
+    plain = ReleaseRecord(
+        mechanism="SphericalLaplace", epsilon=0.01, decimals=5, unit="each row", version=geoind.__version__
+    )
     assert plain == plain_record() == ReleaseRecord.from_json(plain.to_json())
     assert (plain.reports, plain.delta, plain.off_site_level) == (1, 0.0, 0.0)
 
 
 def test_a_level_means_nothing_without_its_radius() -> None:
-    for promise in (plain_record(level=2.0), plain_record(radius=200.0)):
-        assert promise.to_json() == plain_record().to_json()
+    for members in ({"level": 2.0}, {"radius": 200.0}):
+        with pytest.raises(InvalidInputError, match="level must be there with radius only"):
+            plain_record(**members)
 
 
 def test_a_promise_up_to_delta_says_of_how_many_reports_it_speaks() -> None:
@@ -321,7 +320,7 @@ def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any])
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"unit": "1/km"}, "release record: unit must be '1/m', got '1/km'"),
+        ({"unit": "1/km"}, "release record: unit must be column, each row or each file"),
         ({"epsilon": -1}, "release record: epsilon"),
         ({"level": 0}, "release record: level"),
         ({"radius": "far"}, "release record: radius"),
@@ -333,8 +332,7 @@ def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any])
         ({"reports": 1.5}, "release record: reports"),
         ({"delta": "some"}, "release record: delta"),
         ({"off_site_level": "some"}, "release record: off_site_level"),
-        ({"lattice": {"decimals": "5?"}}, "release record: decimals"),
-        ({"lattice": 5}, "release record: lattice must be an object"),
+        ({"decimals": "5?"}, "release record: decimals"),
     ],
 )
 def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict[str, Any], message: str) -> None:
@@ -347,8 +345,6 @@ def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict
     ("changed", "words"),
     [
         ({"level": 2.0, "radius": 200.0}, "epsilon 0.0123457 per metre"),
-        ({"delta": 1e-5, "level": 2.0}, "epsilon 0.0123457 per metre"),
-        ({"delta": 1e-5, "radius": 200.0}, "epsilon 0.0123457 per metre"),
         ({"delta": 1e-5, "level": 2.0, "radius": 200.0}, "level 2 within 200 m, each, up to delta 1e-05"),
         ({"sigma": 512.5}, "Gaussian noise, sigma 512.5 m"),
         (
@@ -362,7 +358,7 @@ def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict
     ],
 )
 def test_a_promise_in_a_few_words_is_the_strongest_that_was_made(changed: dict[str, Any], words: str) -> None:
-    plain = ReleaseRecord(mechanism="Mine", epsilon=0.012345678, unit="each row", version="1")
+    plain = ReleaseRecord(mechanism="Mine", epsilon=0.012345678, decimals=5, unit="each row", version="1")
     assert str(replace(plain, **changed)) == words
 
 
@@ -420,14 +416,14 @@ RECORD = json.loads(record_of(SphericalLaplace(0.01), level=2.0, radius=200.0).t
         {"reports": 10**30},
         {"reports": 7},
         {"level": None},
-        {"lattice": {"decimals": 5.0}},
-        {"lattice": {"decimals": 16}},
-        {"lattice": {"decimals": True}},
+        {"decimals": 5.0},
+        {"decimals": 16},
+        {"decimals": True},
         {"places": "abc"},
-        {"places": [["lon", "lat"]]},
-        {"places": [{"lon": "a"}]},
-        {"places": [{"lon": "a", "lat": 7}]},
-        {"places": [{"geometry": "g" * 1001}]},
+        {"places": [["lon", "lat", "alt"]]},
+        {"places": ["a"]},
+        {"places": [["a", 7]]},
+        {"places": [["g" * 1001]]},
         {"kept": {"a": 1}},
         {"kept": [{"a": 1}]},
         {"kept": ["\ud800"]},
@@ -435,16 +431,14 @@ RECORD = json.loads(record_of(SphericalLaplace(0.01), level=2.0, radius=200.0).t
         {"session": "Independent(epsilon=0.01)"},
         {"fresh": 0.01},
         {"session": ["x"], "fresh": 0.01},
-        {"person": None},
-        {"person": "ana"},
-        {"person": {"unit": "household"}},
-        {"person": {}},
-        {"person": {"unit": "column", "count": -1}},
-        {"person": {"unit": "column", "count": 1.5}},
-        {"person": {"unit": "column", "busiest": {"reports": 1, "epsilon": 0.01}}},
-        {"person": {"unit": "column", "busiest": 7, "median": 7}},
+        {"unit": "household"},
+        {"unit": None},
+        {"unit": "column", "persons": -1},
+        {"unit": "column", "persons": 1.5},
+        {"busiest": {"reports": 1, "epsilon": 0.01}},
+        {"busiest": 7, "median": 7},
         *(
-            {"person": {"unit": "column", "busiest": {"reports": 1, "epsilon": 0.01} | bad, "median": None}}
+            {"busiest": {"reports": 1, "epsilon": 0.01} | bad}
             for bad in (
                 {"reports": -1},
                 {"reports": True},
@@ -467,9 +461,7 @@ def test_a_member_that_geoind_does_not_write_is_refused_by_its_name(
     with pytest.raises(InvalidInputError, match=r"^release record of 'r\.csv': ") as caught:
         read_promise(path)
     assert len(str(caught.value)) < 300
-    assert "person" in changed or any(
-        name in str(caught.value) for name in [*changed, *changed.get("lattice", ())]
-    )
+    assert "busiest" in changed or any(name in str(caught.value) for name in changed)
 
 
 @pytest.mark.parametrize(
@@ -481,7 +473,7 @@ def test_a_member_that_geoind_does_not_write_is_refused_by_its_name(
         b'{"a":' * 100_000,
         b'{"epsilon": NaN}',
         b'{"epsilon": -Infinity}',
-        b'{"unit": "1/m", "unit": "1/m"}',
+        b'{"unit": "each row", "unit": "1/m"}',
         b"1" * 100_000,
         b" " * (1 << 20) + b"{}",
         json.dumps(RECORD).encode("utf-16"),
