@@ -213,7 +213,11 @@ class Channel:
         Points have as many columns as the inputs, reports as many as the outputs. Draws are exact: each output has
         the probability of its entry over the sum of the row, as rational numbers, however small it is.
         """
-        return self.outputs.xy[self.sample_indices(self.inputs.nearest(points), rng=rng)]
+        return self.outputs.xy[self.sample_outputs(points, rng=rng)]
+
+    def sample_outputs(self, points: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
+        """Return the number of an output for each of the points, drawn from the row of the closest input."""
+        return self.sample_indices(self.inputs.nearest(points), rng=rng)
 
     def sample_indices(self, truth: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
         """Return for each number of an input the number of an output, drawn from its row.
@@ -237,7 +241,7 @@ class Channel:
         # Numbers of 16 bits are sorted in linear time.
         order = np.argsort(rows.astype(np.uint16) if len(self.inputs) <= 1 << 16 else rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
-        for same_row in np.split(order, starts[1:]) if len(rows) else ():
+        for same_row in np.split(order, starts[1:]) if len(rows) > 1 else [order][: len(rows)]:
             site = int(rows[same_row[0]])
             result[same_row], undecided = choose(self._partial_sums(site), words[same_row])
             for number in same_row[undecided].tolist():

@@ -14,7 +14,7 @@ from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
-from geoind.space.sites import Grid, as_plane
+from geoind.space.sites import Grid, Sites, as_plane
 
 if TYPE_CHECKING:
     from scipy.spatial import Delaunay
@@ -139,6 +139,23 @@ class Interpolated:
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points: an output of the channel."""
+        return self.outputs.xy[self.sample_outputs(points, rng=rng)]
+
+    @property
+    def outputs(self) -> Sites:
+        """The possible reports."""
+        return self.channel.outputs
+
+    def sample_outputs(self, points: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
+        """Return the number of an output for each of the (n, 2) points.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=2)
+        >>> Interpolated(Channel.deterministic(street, street, [2, 2, 2, 2])).sample_outputs([[10.0, 20.0]])
+        array([2])
+        """
         truth = as_points(points)
         source, purpose = as_randomness(rng, len(truth)), self.purpose
         pieces, weights = self._pieces.locate(truth)
@@ -148,7 +165,7 @@ class Interpolated:
             further = partial(source.further, row, truth[row], purpose)
             chosen[row] = choose_exactly(weights[row], int(words[row]), further)
         rows = self._pieces.corners[pieces, chosen]
-        return self.channel.outputs.xy[self.channel.sample_indices(rows, rng=source)]
+        return self.channel.sample_indices(rows, rng=source)
 
     @cached_property
     def _pieces(self) -> "_Squares | _Triangles":

@@ -159,8 +159,19 @@ class Projected:
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point of the domain, in degrees, on the public lattice."""
-        xy = self.mechanism.sample(self._xy_within(points), rng=rng)
+        truth, draw = self._xy_within(points), getattr(self.mechanism, "sample_outputs", None)
+        if draw is not None:
+            return self._outputs[draw(truth, rng=rng)]
+        return self._reported(self.mechanism.sample(truth, rng=rng))
+
+    def _reported(self, xy: FloatArray) -> FloatArray:
         return snap_lonlat(self.projection.to_lonlat(xy), self.decimals)
+
+    @cached_property
+    def _outputs(self) -> FloatArray:
+        """All reports of a mechanism that has finitely many."""
+        sites: Any = getattr(self.mechanism, "outputs")  # noqa: B009 - not every mechanism has it
+        return self._reported(sites.xy)
 
     def _xy_within(self, points: ArrayLike) -> FloatArray:
         """Return locations of the domain in the plane; others raise an error."""

@@ -11,6 +11,7 @@ then accept it, and the common test suite runs on it. It may have more members, 
   one of finitely many sites;
 - `decimals` is the number of decimals of its reports, if these already lie on the public lattice of degrees;
 - `mean_radius` is their mean error in metres, for summaries;
+- `outputs` and `sample_outputs(points, rng=)` are the sites of all its reports, and the numbers of drawn ones;
 - `noise_epsilon` is the epsilon of a Laplace density around the truth, from which a population can be estimated;
 - `sigma` is that of Gaussian noise, in metres, where epsilon is `math.inf`.
 
