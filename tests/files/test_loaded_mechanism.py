@@ -99,8 +99,8 @@ def test_tables_and_frames(city: Projected) -> None:
 def test_an_audit_agrees_and_finds_a_promise_that_is_too_small(city: Projected) -> None:
     # In the plane, because an audit also goes beyond the domain.
     planar = city.mechanism
-    assert not audit(planar, draws=20_000, rng=1).violated
-    assert audit(planar, epsilon=planar.epsilon / 8, draws=20_000, rng=1).violated
+    assert not audit(planar, draws=20_000, rng=1).refuted
+    assert audit(planar, epsilon=planar.epsilon / 8, draws=20_000, rng=1).refuted
 
 
 def test_queries_and_levels_of_several_reports(city: Projected) -> None:
