@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -75,11 +76,11 @@ def half_exponential(side: int) -> Channel:
 def deployed(side: int, folder: str) -> str:
     """Save and load a mechanism, draw from it, and return a line of the table."""
     file, rng = Path(folder, "city.parquet"), np.random.default_rng(1)
-    mechanism: object = Projected(Interpolated(half_exponential(side)), Projection(2.35, 48.86))
-    written = seconds(lambda: save_mechanism(file, mechanism))
-    size, mechanism = file.stat().st_size / 1e6, None
+    made = [Projected(Interpolated(half_exponential(side)), Projection(2.35, 48.86))]
+    written = seconds(lambda: save_mechanism(file, made.pop()))
+    size = file.stat().st_size / 1e6
     start = time.process_time()
-    city = load_mechanism(file)
+    city: Any = load_mechanism(file)
     read = time.process_time() - start
     planar = city.mechanism
     xy = rng.uniform(-50 * (side - 1), 50 * (side - 1), (1_000_000, 2))

@@ -329,7 +329,7 @@ class Channel:
     @cached_property
     def purpose(self) -> str:
         """The name of this channel's keyed random words: a digest of its matrix and its sites."""
-        digest = hashlib.blake2b(self.matrix.ravel(), digest_size=16)
+        digest = hashlib.blake2b(self.matrix.reshape(-1).data, digest_size=16)
         digest.update(self.inputs.xy.tobytes() + self.outputs.xy.tobytes())
         return f"Channel {digest.hexdigest()}"
 

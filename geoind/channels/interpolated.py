@@ -29,9 +29,10 @@ CLASSES = 4096
 
 
 def sites_epsilon(epsilon: float, cell: float) -> float:
-    """Return the epsilon between the sites of a grid whose interpolation has at most `epsilon` between any places.
+    """Return the epsilon of a grid's channel whose interpolation has at most `epsilon` between any two places.
 
-    Each of two slopes at a corner is at most (e^(epsilon cell) - 1) / cell times the probability there.
+    It is per metre of the Manhattan distance: only neighbours in a row or column count. Each of two slopes at a
+    corner is at most (e^(epsilon cell) - 1) / cell times the probability there.
 
     Examples
     --------

@@ -145,7 +145,7 @@ def shares_within(
         numbers += np.arange(len(numbers))[:, None] * (classes + 1)
         counts = np.bincount(numbers.ravel(), matrix[part].ravel(), minlength=len(numbers) * (classes + 1))
         np.minimum(least, np.cumsum(counts.reshape(len(numbers), -1), axis=1).min(axis=0), out=least)
-    return np.arange(classes + 1) * (radius / classes), least
+    return np.linspace(0, radius, classes + 1), least
 
 
 ROWS = 1 << 20

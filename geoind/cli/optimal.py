@@ -23,6 +23,7 @@ from geoind.cli.shared import (
     progress_line,
     reading_of,
 )
+from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 CHOICES = ("symmetric", "vertex", "entropy", "worst_loss")
 """As in `geoind.optimal`, which takes too long to import for a help text."""
+COMPARED = 2500
+"""Most cells for which the loss of planar Laplace is computed, too."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -94,9 +97,10 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
     """Save a mechanism with the promise between any two places within the bounds; return its channel."""
     import shapely
 
-    from geoind import Prior, Projected
+    from geoind import PlanarLaplace, Prior, Projected, bayes_remap, discretise, expected_loss
     from geoind.channels import Interpolated
     from geoind.channels.interpolated import sites_epsilon
+    from geoind.distances import manhattan
     from geoind.estimate import grid_over
     from geoind.files import read_lonlat, save_mechanism
     from geoind.space.domain import domain_of
@@ -113,11 +117,15 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
         prior = Prior.from_lonlat(grid, places, projection=projection, outside="drop")
     planar = epsilon / domain_of(projection, domain).largest_scale
     # A little less, for rounding.
-    best = _solve(options, prior, sites_epsilon(planar, grid.cell) * (1 - 1e-9))
+    best = _solve(options, prior, sites_epsilon(planar, grid.cell) * (1 - 1e-9), manhattan)
     mechanism = Projected(Interpolated(best), projection, domain=domain)
     save_mechanism(options.out, mechanism, epsilon=epsilon, prior=prior)
     cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
     print(f"epsilon {mechanism.epsilon:.8g} per metre between any two places, measured; {cells}")
+    if len(grid) <= COMPARED:
+        laplace = discretise(PlanarLaplace(planar), grid)
+        other = expected_loss(laplace @ bayes_remap(laplace, prior), prior)
+        print(f"planar Laplace with the best remapping has a loss of {other:.8g} with this epsilon")
     return best
 
 
@@ -130,7 +138,9 @@ def _planar_prior(options: argparse.Namespace) -> "Prior":
     return Prior.from_counts(grid, _read_counts(options.counts, (grid.rows, grid.columns)).ravel())
 
 
-def _solve(options: argparse.Namespace, prior: "Prior", epsilon: float | None) -> "OptimalChannel":
+def _solve(
+    options: argparse.Namespace, prior: "Prior", epsilon: float | None, distance: "Distance" = euclidean
+) -> "OptimalChannel":
     from geoind import max_adversary_error_given_loss, min_loss_given_epsilon
     from geoind.optimal.least_loss import TOLERANCE
 
@@ -145,6 +155,7 @@ def _solve(options: argparse.Namespace, prior: "Prior", epsilon: float | None) -
         return min_loss_given_epsilon(
             prior,
             epsilon=epsilon,
+            distance=distance,
             tolerance=TOLERANCE if options.gap is None else options.gap,
             time_limit=math.inf if options.time_limit is None else options.time_limit,
             progress=progress,

@@ -247,8 +247,10 @@ def _read(path: Path) -> tuple[Channel | Interpolated | Projected, dict[str, Any
             raise InvalidInputError("domain must be null without a projection")
         return inner, about
     lon, lat = _numbers(about["projection"], "projection", 2)
-    box = None if about["domain"] is None else shapely.box(*_numbers(about["domain"], "domain", 4))
-    return Projected(inner, Projection(lon, lat), domain=box), about
+    if about["domain"] is None:
+        return Projected(inner, Projection(lon, lat)), about
+    west, south, east, north = _numbers(about["domain"], "domain", 4)
+    return Projected(inner, Projection(lon, lat), domain=shapely.box(west, south, east, north)), about
 
 
 def _matrix(file: Any, shape: tuple[int, int]) -> FloatArray:

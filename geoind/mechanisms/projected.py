@@ -161,7 +161,7 @@ class Projected:
         """Return one report for each (n, 2) lon/lat point of the domain, in degrees, on the public lattice."""
         truth, draw = self._xy_within(points), getattr(self.mechanism, "sample_outputs", None)
         if draw is not None:
-            return self._outputs[draw(truth, rng=rng)]
+            return np.asarray(self._outputs[draw(truth, rng=rng)])
         return self._reported(self.mechanism.sample(truth, rng=rng))
 
     def _reported(self, xy: FloatArray) -> FloatArray:

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 from scipy.stats import chi2
 
-from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric
+from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric, tight_epsilon
 from geoind.arrays import FloatArray, IntArray
 from geoind.channels import Interpolated
 from geoind.channels.interpolated import sites_epsilon
 from geoind.channels.rows import choose_each, choose_exactly
-from geoind.distances import euclidean
+from geoind.distances import euclidean, manhattan
 
 GRID = Grid(0, 0, cell=100, columns=5, rows=5)
 
@@ -73,20 +73,20 @@ def test_sites_have_an_epsilon_with_which_any_channel_keeps_the_promise_everywhe
     epsilon = sites_epsilon(level / 100, 100)
     rng = np.random.default_rng(seed)
     tops = rng.exponential(1.0, (12, 40)) * rng.choice([0, 1], (12, 40))
-    cones = np.exp(rng.choice([-1, 1], (1, 40, 1)) * epsilon * euclidean(grid.xy, grid.xy)[:, None])
+    cones = np.exp(rng.choice([-1, 1], (1, 40, 1)) * epsilon * manhattan(grid.xy, grid.xy)[:, None])
     columns = np.max(tops.T[None] * cones, axis=2) + 1e-9
     # A last output takes what the rows lack, and enough that it is nearly constant.
     matrix = np.column_stack([columns / columns.sum() / 1e6, np.ones(12)])
     matrix[:, -1] -= matrix[:, :-1].sum(axis=1)
     channel = Channel(grid, Places(np.arange(82.0).reshape(-1, 2)), matrix)
-    assume(channel.epsilon <= epsilon * (1 + 1e-9))
+    assume(tight_epsilon(channel, manhattan) <= epsilon * (1 + 1e-9))
     assert Interpolated(channel).epsilon <= level / 100 * (1 + 1e-8)
 
 
 def test_the_bound_between_sites_and_places_is_attained_by_a_valley() -> None:
     grid = Grid(0, 0, cell=100, columns=3, rows=3)
     epsilon = sites_epsilon(0.01, 100)
-    valley = 1e-3 * np.exp(epsilon * euclidean(grid.xy, grid.xy[[4]])[:, 0])
+    valley = 1e-3 * np.exp(epsilon * manhattan(grid.xy, grid.xy[[4]])[:, 0])
     channel = Channel(grid, Grid(0, 0, cell=1, columns=2, rows=1), np.column_stack([valley, 1 - valley]))
     assert Interpolated(channel).epsilon == pytest.approx(0.01, rel=1e-9)
 

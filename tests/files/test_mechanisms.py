@@ -28,13 +28,13 @@ from geoind import (
     planar_geometric,
 )
 from geoind.channels import Interpolated
-from geoind.distances import from_matrix, manhattan
+from geoind.distances import euclidean, from_matrix, manhattan
 from geoind.files import load_mechanism, save_mechanism
 
 GRID = Grid(-200, -150, cell=100, columns=5, rows=4)
 BOX = shapely.box(2.348, 48.859, 2.352, 48.861)
 PARIS = Projection(2.35, 48.86)
-CAFES = Places([[0.1, 1 / 3], [500, 1e-9], [0, 700]])
+CAFES = Places([[0.1, 1 / 3], [500.0, 1e-9], [0.0, 700.0]])
 PRIOR = Prior(GRID, np.arange(20) / 190)
 BEST = min_loss_given_epsilon(PRIOR, epsilon=0.01)
 NAMES = "input output probability".split()  # noqa: SIM905
@@ -59,7 +59,7 @@ MECHANISMS = {
     "channel": planar_geometric(GRID, epsilon=0.01),
     "channel with a certificate": BEST,
     "other outputs": exponential(GRID, CAFES, epsilon=0.01),
-    "places": Channel(CAFES, CAFES, [[1 / 3, 2 / 3, 0], [1e-300, 1, 0], [1, 0, 0]]),
+    "places": Channel(CAFES, CAFES, [[1 / 3, 2 / 3, 0.0], [1e-300, 1.0, 0.0], [1.0, 0.0, 0.0]]),
     "records": Channel(Places([[0, 0, 0], [1, 2, 3]]), Places([[7.0], [8.0]]), [[0.5, 0.5], [0.25, 0.75]]),
     "without a promise": max_adversary_error_given_loss(PRIOR, max_loss=100),
     "interpolated": Interpolated(BEST),
@@ -104,9 +104,9 @@ def test_a_channel_in_another_metric_is_measured_in_that_metric(tmp_path: Path) 
     best = min_loss_given_epsilon(PRIOR, epsilon=0.01, distance=manhattan)
     save_mechanism(tmp_path / "streets.parquet", best, epsilon=0.01, distance=manhattan)
     assert load_mechanism(tmp_path / "streets.parquet", distance=manhattan).epsilon > 0.01
-    for metric in (None, from_matrix(1.01 * manhattan(GRID.xy, GRID.xy))):
+    for metric in (euclidean, from_matrix(1.01 * manhattan(GRID.xy, GRID.xy))):
         with pytest.raises(InvalidInputError, match="metric"):
-            load_mechanism(tmp_path / "streets.parquet", **({} if metric is None else {"distance": metric}))
+            load_mechanism(tmp_path / "streets.parquet", distance=metric)
     with pytest.raises(InvalidInputError, match="distance"):
         save_mechanism(tmp_path / "no.parquet", Interpolated(best), distance=manhattan)
 
