@@ -68,10 +68,10 @@ adversary error is the mean distance of the best guess of an adversary who knows
 {reading}
 
 **The figure** is for {side} x {side} cells. The line is the certified lower bound on the loss of every mechanism
-with an epsilon, between the centres of cells: a mechanism below the line does not have the epsilon at which it is
-drawn. Two faulty mechanisms show this: *redrawn* repeats planar Laplace until the report is inside, *normalised*
-has rows proportional to exp(-epsilon distance). Open marks are at the promised epsilon, full ones at the measured
-epsilon.
+with an epsilon, between the centres of cells, computed at the circles: a mechanism below it does not have the
+epsilon at which it is drawn. A mechanism above the line may be faulty, too, and is measured: *redrawn* repeats
+planar Laplace until the report is inside, *normalised* has rows proportional to exp(-epsilon distance). Open marks
+are at the promised epsilon, full ones at the measured epsilon.
 
 Larger grids: [city.md](city.md) has times and gaps.
 """
@@ -180,6 +180,7 @@ def figure(places: FloatArray, options: argparse.Namespace) -> None:
     x, y = np.array(bound[::-1]).T
     axes.fill_between(x, 0, y, color="#f3d9d3", label="below the bound: not private as promised")
     axes.plot(x, y, color="#b5432a", linewidth=1.5, label="certified bound")
+    axes.margins(x=0.02)
     marks = ["o", "D", "s", "^", "P", "X"]
     colours = ["#b5432a", "#6b3fa0", "#888888", "#1f6f8b", "#2f7d32", "#b8860b"]
     for (name, points), mark, colour in zip(shown.items(), marks, colours, strict=True):
@@ -196,13 +197,13 @@ def figure(places: FloatArray, options: argparse.Namespace) -> None:
     axes.set(
         xscale="log", yscale="log", xlabel="epsilon per kilometre, measured", ylabel="expected loss in metres"
     )
-    for axis, ticks in ((axes.xaxis, [2, 5, 10, 20]), (axes.yaxis, [20, 50, 100, 200, 500])):
+    for axis, ticks in ((axes.xaxis, [2, 5, 10, 20]), (axes.yaxis, [20, 50, 100, 200, 500, 1000])):
         axis.set_major_locator(matplotlib.ticker.FixedLocator(ticks))
         axis.set_major_formatter(matplotlib.ticker.FormatStrFormatter("%g"))
         axis.set_minor_locator(matplotlib.ticker.NullLocator())
-    axes.set_ylim(min(y) * 0.7, None)
+    axes.set_ylim(min(y) * 0.7, 1200)
     axes.set_title(f"New York, {options.figure} x {options.figure} cells of 100 m")
-    axes.legend(fontsize=8, frameon=False)
+    axes.legend(fontsize=8, frameon=False, ncols=2, loc="upper right")
     fig.savefig(ROOT / "figures" / "new-york.png", dpi=110)
 
 
