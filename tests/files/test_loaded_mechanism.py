@@ -100,6 +100,10 @@ def test_tables_and_frames(city: Projected) -> None:
     again = obfuscate_table(pa.Table.from_pandas(frame), **options).read_all().to_pandas()
     assert one.equals(again)
     assert set(map(tuple, one[["lon", "lat"]].round(5).to_numpy().tolist())) <= sites(city)
+    with pytest.raises(InvalidInputError, match=r"row 3.*outside the domain of the mechanism"):
+        obfuscate_table(
+            pa.Table.from_pandas(frame.assign(lat=frame.lat + (frame.trip == 3))), **options
+        ).read_all()
     reports = frame.geoind.obfuscate(**options)
     assert reports[["lon", "lat"]].to_numpy() == pytest.approx(one[["lon", "lat"]].to_numpy())
 
