@@ -183,7 +183,7 @@ def elastic_tables() -> list[str]:
     PlanarLaplace(EPSILON).sample(truth)
     plain = time.process_time() - start
     held = elastic.held(elastic.level) * PEOPLE
-    of_triangle = (1 / elastic.scale[noise._triangles.simplices]).max(axis=1)
+    of_triangle = (1 / elastic.scale[noise._pieces.corners]).max(axis=1)
     error = np.hypot(*(reports - truth).T)
     scale = elastic.scale[elastic.sites.nearest(truth)]
     lines = [

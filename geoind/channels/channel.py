@@ -3,9 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, partial
-from os import PathLike
 from typing import TYPE_CHECKING, ClassVar
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -18,7 +16,7 @@ from geoind.mechanisms.protocol import Space
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, dot_on_map, draw_density, thumbnail
 from geoind.randomness import RandomnessLike, as_randomness
-from geoind.space.sites import Grid, Sites, as_sites, same_sites, sites_array
+from geoind.space.sites import Grid, Sites, same_sites
 
 if TYPE_CHECKING:
     from folium import Map
@@ -32,6 +30,9 @@ SUM_TOLERANCE = 1e-9
 
 QUICK = 100_000
 """Largest number of entries of a matrix whose epsilon is computed for display in a notebook."""
+
+KEPT = 1 << 23
+"""Most partial sums of rows that a channel keeps between draws: 64 MB."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,7 +85,9 @@ class Channel:
             )
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
-        object.__setattr__(self, "matrix", frozen(array))
+        # A large matrix that its maker has already made read-only is not copied.
+        own = array.base is None and array.flags.c_contiguous and not array.flags.writeable
+        object.__setattr__(self, "matrix", array if own else frozen(array))
 
     def __repr__(self) -> str:
         ends = [self.inputs] if same_sites(self.inputs, self.outputs) else [self.inputs, self.outputs]
@@ -210,7 +213,11 @@ class Channel:
         Points have as many columns as the inputs, reports as many as the outputs. Draws are exact: each output has
         the probability of its entry over the sum of the row, as rational numbers, however small it is.
         """
-        return self.outputs.xy[self.sample_indices(self.inputs.nearest(points), rng=rng)]
+        return self.outputs.xy[self.sample_outputs(points, rng=rng)]
+
+    def sample_outputs(self, points: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
+        """Return the number of an output for each of the points, drawn from the row of the closest input."""
+        return self.sample_indices(self.inputs.nearest(points), rng=rng)
 
     def sample_indices(self, truth: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
         """Return for each number of an input the number of an output, drawn from its row.
@@ -231,11 +238,12 @@ class Channel:
         source, points = as_randomness(rng, len(rows)), places[rows]
         words = source.words(points, 1, self.purpose)[:, 0]
         result = np.empty(len(rows), dtype=np.int64)
-        order = np.argsort(rows, kind="stable")
+        # Numbers of 16 bits are sorted in linear time.
+        order = np.argsort(rows.astype(np.uint16) if len(self.inputs) <= 1 << 16 else rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
-        for same_row in np.split(order, starts[1:]) if len(rows) else ():
-            site = rows[same_row[0]]
-            result[same_row], undecided = choose(self._cumulative[site], words[same_row])
+        for same_row in np.split(order, starts[1:]) if len(rows) > 1 else [order][: len(rows)]:
+            site = int(rows[same_row[0]])
+            result[same_row], undecided = choose(self._partial_sums(site), words[same_row])
             for number in same_row[undecided].tolist():
                 further = partial(source.further, number, points[number], self.purpose)
                 result[number] = choose_exactly(self.matrix[site], int(words[number]), further)
@@ -286,20 +294,6 @@ class Channel:
             raise SitesMismatchError("the first channel's outputs must be the second one's inputs")
         return Channel(self.inputs, other.outputs, self.matrix @ other.matrix)
 
-    def save(self, path: "str | PathLike[str]") -> None:
-        """Write the matrix and its sites to an `.npz` file."""
-        np.savez(path, matrix=self.matrix, inputs=sites_array(self.inputs), outputs=sites_array(self.outputs))
-
-    @classmethod
-    def load(cls, path: "str | PathLike[str]") -> "Channel":
-        """Return the channel that `save` wrote; nothing in the file is executed."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                inputs, outputs, matrix = (file[name] for name in ("inputs", "outputs", "matrix"))
-        except (KeyError, BadZipFile, EOFError, ValueError) as error:
-            raise InvalidInputError(f"{str(path)!r} is not a channel saved by geoind") from error
-        return cls(as_sites(inputs), as_sites(outputs), matrix)
-
     def _numbers(self, truth: ArrayLike) -> IntArray:
         """Return the numbers of some inputs."""
         rows = np.asarray(truth)
@@ -315,17 +309,27 @@ class Channel:
         """The input that is closest to the middle of all."""
         return int(self.inputs.nearest([self.inputs.xy.mean(axis=0)])[0])
 
-    @cached_property
-    def _cumulative(self) -> FloatArray:
+    def _partial_sums(self, site: int) -> FloatArray:
+        """Return the partial sums of a row, divided by the last; kept while there is room."""
+        kept = self._kept
+        if (found := kept.get(site)) is not None:
+            return found
         # The sum of a row may differ from 1 by rounding; probabilities are relative to it.
-        total = np.cumsum(self.matrix, axis=1)
-        total /= total[:, -1:]
-        return total
+        sums = np.cumsum(self.matrix[site])
+        sums /= sums[-1]
+        if (len(kept) + 1) * sums.size > KEPT:
+            kept.clear()
+        kept[site] = sums
+        return sums
+
+    @cached_property
+    def _kept(self) -> dict[int, FloatArray]:
+        return {}
 
     @cached_property
     def purpose(self) -> str:
         """The name of this channel's keyed random words: a digest of its matrix and its sites."""
-        digest = hashlib.blake2b(self.matrix.tobytes(), digest_size=16)
+        digest = hashlib.blake2b(self.matrix.reshape(-1).data, digest_size=16)
         digest.update(self.inputs.xy.tobytes() + self.outputs.xy.tobytes())
         return f"Channel {digest.hexdigest()}"
 

@@ -7,31 +7,50 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import shapely
 
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points, as_unit
 from geoind.channels.channel import Channel
-from geoind.channels.rows import choose_each, choose_exactly, reaches
+from geoind.channels.rows import choose_each, choose_exactly, shares_within
+from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
-from geoind.space.sites import as_plane
+from geoind.space.sites import Grid, Sites, as_plane
 
 if TYPE_CHECKING:
     from scipy.spatial import Delaunay
 
-__all__ = ["Interpolated"]
+__all__ = ["Interpolated", "sites_epsilon"]
 
 TILE = 1 << 22
 """Numbers of a part of the audit."""
+
+CLASSES = 4096
+"""Distances are rounded up to this share of the largest one in `Interpolated.reach`."""
+
+
+def sites_epsilon(epsilon: float, cell: float) -> float:
+    """Return the epsilon of a grid's channel whose interpolation has at most `epsilon` between any two places.
+
+    It is per metre of the Manhattan distance: only neighbours in a row or column count. Each of two slopes at a
+    corner is at most (e^(epsilon cell) - 1) / cell times the probability there.
+
+    Examples
+    --------
+    >>> round(sites_epsilon(0.01, 100), 6)
+    0.005348
+    """
+    return float(np.log1p(epsilon * cell / np.sqrt(2)) / cell)
 
 
 @dataclass(frozen=True, eq=False)
 class Interpolated:
     """A channel between sites, as a mechanism of every place of the plane.
 
-    The sites are the corners of triangles (Delaunay). A place of a triangle becomes one of its corners, with the
-    place's barycentric coordinates as probabilities, and the report is drawn from this corner's row. So the
-    probability of a report is a linear function of the place in each triangle, and continuous. A place outside the
-    convex hull of the sites counts as the closest place of the hull, which is no farther from any other place.
+    A place becomes one of the sites around it, drawn with weights that are continuous in the place, and the report
+    is drawn from this site's row. Between the four sites of a grid's square the weights are bilinear. Other sites
+    are the corners of triangles (Delaunay), and the weights are the place's barycentric coordinates. A place
+    outside the convex hull of the sites counts as the closest place of the hull, which is no farther from any
+    other place.
 
     Parameters
     ----------
@@ -44,7 +63,7 @@ class Interpolated:
     >>> grid = Grid(0, 0, cell=100, columns=5, rows=5)
     >>> everywhere = Interpolated(exponential(grid, grid, epsilon=0.01))
     >>> round(everywhere.epsilon, 5)
-    0.01358
+    0.01012
     >>> everywhere.sample([[123.0, 45.0]]).shape
     (1, 2)
     """
@@ -56,7 +75,16 @@ class Interpolated:
     def __post_init__(self) -> None:
         as_plane(self.channel.inputs, "inputs")
         as_plane(self.channel.outputs, "outputs")
-        _ = self._triangles  # raises here for sites on a line
+        _ = self._pieces  # raises here for sites on a line
+
+    def __repr__(self) -> str:
+        # With the digest: unfinished work of another channel must not be continued.
+        return f"Interpolated({self.channel!r}, {self.channel.purpose.split()[-1]})"
+
+    @property
+    def purpose(self) -> str:
+        """The name of its keyed random words."""
+        return f"Interpolated {self.channel.purpose}"
 
     @cached_property
     def epsilon(self) -> float:
@@ -65,29 +93,13 @@ class Interpolated:
 
     @cached_property
     def rates(self) -> FloatArray:
-        """Privacy loss per metre in each triangle: the largest slope of the logarithm of a report's probability.
+        """Privacy loss per metre in each square or triangle: the largest slope of the logarithm of a probability.
 
-        In a triangle the slope of the probability is constant and the probability is least at a corner, so the
-        largest ratio of the two is attained at a corner. Between two places the losses along the straight line add
-        up.
+        At each place of a square or triangle the probability of a report and its gradient are means of their
+        values at the corners, with the same weights, so the largest ratio of the two is attained at a corner.
+        Between two places the losses along the straight line add up.
         """
-        matrix, corners = self.channel.matrix, self._triangles.simplices
-        rates = np.empty(len(corners))
-        step = max(1, TILE // max(1, matrix.shape[1]))
-        slopes = self._slopes
-        for start in range(0, len(corners), step):
-            part = slice(start, start + step)
-            rows = matrix[corners[part]]
-            least = rows.min(axis=1)
-            # Only differences to the first corner count, because the slopes of the coordinates sum to 0.
-            rows = rows[:, 1:] - rows[:, :1]
-            east, north = (np.einsum("tc,tcz->tz", slopes[part, 1:, axis], rows) for axis in (0, 1))
-            steep = np.hypot(east, north, out=east)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                steep /= least
-            # A report that is possible nowhere in a triangle, 0 / 0.
-            rates[part] = np.nanmax(steep, axis=1, initial=0.0)
-        return rates
+        return self._pieces.rates(self.channel.matrix)
 
     def rates_at(self, points: ArrayLike) -> FloatArray:
         """Return the privacy loss per metre around each of the (n, 2) points.
@@ -98,62 +110,199 @@ class Interpolated:
         >>> grid = Grid(0, 0, cell=100, columns=5, rows=5)
         >>> everywhere = Interpolated(exponential(grid, grid, epsilon=0.01))
         >>> everywhere.rates_at([[200.0, 210.0]]).round(4)
-        array([0.0088])
+        array([0.0077])
         """
-        return np.asarray(self.rates[self._located(as_points(points))[0]])
+        return np.asarray(self.rates[self._pieces.locate(as_points(points))[0]])
 
     def reach(self, confidence: float) -> float:
-        """Return the metres within which a report lies of any truth in the hull with at least this probability."""
-        corners, xy = self._triangles.simplices, self.channel.inputs.xy
-        radius = reaches(self.channel.matrix, self.channel.inputs, self.channel.outputs, confidence)
-        # From a truth to a corner of its triangle it is no farther than the longest side at this corner.
-        sides = np.linalg.norm(xy[corners][:, :, None] - xy[corners][:, None], axis=3).max(axis=2)
-        return float((radius[corners] + sides).max())
+        """Return the metres within which a report lies of any truth in the hull with at least this probability.
+
+        At most 1 / 4096 of the largest distance more than the largest over all sites.
+        """
+        radii, shares = self._shares
+        # The sum of a row may be rounded to just below the confidence.
+        enough = np.searchsorted(shares, as_unit(confidence, "confidence"))
+        return float(radii[min(int(enough), len(radii) - 1)])
+
+    @cached_property
+    def mean_radius(self) -> float:
+        """The mean distance in metres of reports from the site where it is largest."""
+        inputs, outputs, matrix = self.channel.inputs.xy, self.channel.outputs.xy, self.channel.matrix
+        step = max(1, TILE // len(outputs))
+        parts = (slice(start, start + step) for start in range(0, len(inputs), step))
+        return max(float((euclidean(inputs[part], outputs) * matrix[part]).sum(axis=1).max()) for part in parts)
 
     def check_inside(self, points: FloatArray) -> None:
         """Raise an error for truths outside the convex hull of the sites."""
-        inside = np.asarray(shapely.intersects_xy(self._hull, as_points(points)))
+        inside = self._pieces.contains(as_points(points))
         if not inside.all():
             raise InvalidInputError(f"row {np.argmin(inside)} lies outside the convex hull of the sites")
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points: an output of the channel."""
+        return self.outputs.xy[self.sample_outputs(points, rng=rng)]
+
+    @property
+    def outputs(self) -> Sites:
+        """The possible reports."""
+        return self.channel.outputs
+
+    def sample_outputs(self, points: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
+        """Return the number of an output for each of the (n, 2) points.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=2)
+        >>> Interpolated(Channel.deterministic(street, street, [2, 2, 2, 2])).sample_outputs([[10.0, 20.0]])
+        array([2])
+        """
         truth = as_points(points)
-        source = as_randomness(rng, len(truth))
-        triangles, weights = self._located(truth)
-        purpose = f"Interpolated {self.channel.purpose}"
+        source, purpose = as_randomness(rng, len(truth)), self.purpose
+        pieces, weights = self._pieces.locate(truth)
         words = source.words(truth, 1, purpose)[:, 0]
         chosen, undecided = choose_each(weights, words)
         for row in undecided.tolist():
             further = partial(source.further, row, truth[row], purpose)
             chosen[row] = choose_exactly(weights[row], int(words[row]), further)
-        rows = self._triangles.simplices[triangles, chosen].astype(np.int64)
-        return self.channel.outputs.xy[self.channel.sample_indices(rows, rng=source)]
+        rows = self._pieces.corners[pieces, chosen]
+        return self.channel.sample_indices(rows, rng=source)
 
-    def _located(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
+    @cached_property
+    def _pieces(self) -> "_Squares | _Triangles":
+        inputs = self.channel.inputs
+        if isinstance(inputs, Grid) and min(inputs.columns, inputs.rows) > 1:
+            return _Squares(inputs)
+        return _Triangles(inputs.xy)
+
+    @cached_property
+    def _shares(self) -> tuple[FloatArray, FloatArray]:
+        """Distances, and the least share of reports within each, over all truths in the hull."""
+        channel, pieces = self.channel, self._pieces
+        # A corner is no farther from a truth of its square or triangle than from another of its corners.
+        around = channel.inputs.xy[pieces.corners]
+        longest = np.linalg.norm(around[:, :, None] - around[:, None], axis=3).max(axis=2)
+        beyond = np.zeros(len(channel.inputs))
+        np.maximum.at(beyond, pieces.corners, longest)
+        return shares_within(channel.matrix, channel.inputs, channel.outputs, beyond, CLASSES)
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """The squares between the sites of a grid with at least two rows and columns."""
+
+    grid: Grid
+
+    @cached_property
+    def corners(self) -> IntArray:
+        """The numbers of the sites south-west, south-east, north-west and north-east of each square."""
+        column, row = np.meshgrid(np.arange(self.grid.columns - 1), np.arange(self.grid.rows - 1))
+        first = (row * self.grid.columns + column).reshape(-1, 1)
+        return np.asarray(first + np.array([0, 1, self.grid.columns, self.grid.columns + 1]), np.int64)
+
+    def contains(self, points: FloatArray) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+        """Return which points lie in the hull of the sites."""
+        (west, south), (east, north) = self.grid.xy[0], self.grid.xy[-1]
+        return np.asarray(((points >= (west, south)) & (points <= (east, north))).all(axis=1))
+
+    def locate(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
+        """Return the square of each point, or of the closest point of the hull, and the bilinear weights in it."""
+        grid = self.grid
+        last = np.array([grid.columns - 1, grid.rows - 1])
+        steps = np.clip((points - (grid.x, grid.y)) / grid.cell, 0, last)
+        base = np.minimum(steps.astype(np.int64), last - 1)
+        east, north = (steps - base).T
+        west, south = 1 - east, 1 - north
+        weights = np.stack([west * south, east * south, west * north, east * north], axis=1)
+        return base[:, 1] * last[0] + base[:, 0], weights
+
+    def rates(self, matrix: FloatArray) -> FloatArray:
+        """Return the largest slope of the logarithm of an interpolated column in each square."""
+        columns, rows = self.grid.columns, self.grid.rows
+        rates = np.zeros((rows - 1, columns - 1))
+        step = max(1, TILE // (columns * matrix.shape[1]))
+        for start in range(0, rows - 1, step):
+            stop = min(start + step, rows - 1)
+            table = _as_drawn(matrix[start * columns : (stop + 1) * columns]).reshape(-1, columns, matrix.shape[1])
+            east, north = table[:, 1:] - table[:, :-1], table[1:] - table[:-1]
+            for x in (0, 1):
+                for y in (0, 1):
+                    corner = table[y : len(table) - 1 + y, x : columns - 1 + x]
+                    across, along = east[y : len(table) - 1 + y], north[:, x : columns - 1 + x]
+                    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                        steep = np.hypot(across, along) / corner / self.grid.cell
+                    # A report that is possible at no corner is 0 / 0.
+                    largest = np.nanmax(steep, axis=2, initial=0.0)
+                    np.maximum(rates[start:stop], largest, out=rates[start:stop])
+        return rates.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class _Triangles:
+    """The triangles between places."""
+
+    xy: FloatArray
+
+    def __post_init__(self) -> None:
+        _ = self._delaunay
+
+    @cached_property
+    def corners(self) -> IntArray:
+        """The numbers of the three sites of each triangle."""
+        return self._delaunay.simplices.astype(np.int64)
+
+    def contains(self, points: FloatArray) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+        """Return which points lie in the hull of the sites."""
+        return np.asarray(shapely.intersects_xy(self._hull, points))
+
+    def locate(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the triangle of each point, or of the closest point of the hull, and the coordinates in it."""
         if not len(points):
             return np.empty(0, np.int64), np.empty((0, 3))
-        found = self._triangles.find_simplex(points)
+        found = self._delaunay.find_simplex(points)
         if (outside := np.flatnonzero(found < 0)).size:
             points = points.copy()
             lines = shapely.shortest_line(self._hull, shapely.points(points[outside]))
             points[outside] = shapely.get_coordinates(shapely.get_point(lines, 0))
             # The tolerance is for points on the border, which are rounded.
-            found[outside] = self._triangles.find_simplex(points[outside], tol=1e-9)
+            found[outside] = self._delaunay.find_simplex(points[outside], tol=1e-9)
         if (found < 0).any():
             raise InvalidInputError(f"row {np.argmin(found)} is in no triangle of the sites")
-        transform = self._triangles.transform[found]
+        transform = self._delaunay.transform[found]
         two = np.einsum("nij,nj->ni", transform[:, :2], points - transform[:, 2])
         weights = np.clip(np.column_stack([two, 1 - two.sum(axis=1)]), 0, 1)
         return found.astype(np.int64), weights / weights.sum(axis=1, keepdims=True)
 
+    def rates(self, matrix: FloatArray) -> FloatArray:
+        """Return the largest slope of the logarithm of an interpolated column in each triangle.
+
+        The slope of the column is constant in a triangle, and the column is least at a corner.
+        """
+        rates = np.empty(len(self.corners))
+        step = max(1, TILE // max(1, matrix.shape[1]))
+        two = self._delaunay.transform[:, :2]
+        slopes = np.concatenate([two, -two.sum(axis=1, keepdims=True)], axis=1)
+        sums = matrix.sum(axis=1)
+        for start in range(0, len(rates), step):
+            part = slice(start, start + step)
+            rows = matrix[self.corners[part]] / sums[self.corners[part], None]
+            least = rows.min(axis=1)
+            # Only differences to the first corner count, because the slopes of the coordinates sum to 0.
+            rows = rows[:, 1:] - rows[:, :1]
+            east, north = (np.einsum("tc,tcz->tz", slopes[part, 1:, axis], rows) for axis in (0, 1))
+            steep = np.hypot(east, north, out=east)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                steep /= least
+            # A report that is possible nowhere in a triangle is 0 / 0.
+            rates[part] = np.nanmax(steep, axis=1, initial=0.0)
+        return rates
+
     @cached_property
-    def _triangles(self) -> "Delaunay":
+    def _delaunay(self) -> "Delaunay":
         from scipy.spatial import Delaunay, QhullError
 
         try:
-            triangles = Delaunay(self.channel.inputs.xy)
+            triangles = Delaunay(self.xy)
         except (QhullError, ValueError) as error:
             raise InvalidInputError("inputs must be at least three places that are not on a line") from error
         if len(triangles.coplanar) or np.isnan(triangles.transform).any():
@@ -161,13 +310,12 @@ class Interpolated:
         return triangles
 
     @cached_property
-    def _slopes(self) -> FloatArray:
-        """The slopes of the three coordinates of each triangle, (triangles, 3, 2)."""
-        two = self._triangles.transform[:, :2]
-        return np.concatenate([two, -two.sum(axis=1, keepdims=True)], axis=1)
-
-    @cached_property
     def _hull(self) -> "shapely.Geometry":
-        hull = shapely.MultiPoint(self.channel.inputs.xy).convex_hull
+        hull = shapely.MultiPoint(self.xy).convex_hull
         shapely.prepare(hull)
         return hull
+
+
+def _as_drawn(rows: FloatArray) -> FloatArray:
+    """Return the probabilities that are drawn: entries over their row's sum."""
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))

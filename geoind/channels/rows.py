@@ -25,7 +25,7 @@ __all__ = [
     "choose_each",
     "choose_exactly",
     "reach_of_rows",
-    "reaches",
+    "shares_within",
     "steepest_ratio",
     "steepest_slope",
 ]
@@ -116,13 +116,40 @@ def reach_of_rows(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence:
 
 def reaches(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence: float) -> FloatArray:
     """Return for each input the metres within which a report lies of it with at least this probability."""
-    apart = euclidean(inputs.xy, outputs.xy)
-    order = np.argsort(apart, axis=1)
-    within = np.cumsum(np.take_along_axis(matrix, order, axis=1), axis=1)
-    # The sum of a row may be rounded to just below the confidence; then its farthest report is the bound.
-    enough = np.minimum((within < as_unit(confidence, "confidence")).sum(axis=1), apart.shape[1] - 1)
-    return np.asarray(np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough])
+    confidence, result = as_unit(confidence, "confidence"), np.empty(len(inputs))
+    height = max(1, ROWS // len(outputs))
+    for start in range(0, len(inputs), height):
+        part = slice(start, start + height)
+        apart = euclidean(inputs.xy[part], outputs.xy)
+        order = np.argsort(apart, axis=1)
+        within = np.cumsum(np.take_along_axis(matrix[part], order, axis=1), axis=1)
+        # The sum of a row may be rounded to just below the confidence; then its farthest report is the bound.
+        enough = np.minimum((within < confidence).sum(axis=1), apart.shape[1] - 1)
+        result[part] = np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough]
+    return result
 
+
+def shares_within(
+    matrix: FloatArray, inputs: Sites, outputs: Sites, beyond: FloatArray, classes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return distances, and for each the least share, over the inputs, of reports within it less `beyond[input]`.
+
+    Distances are rounded up to multiples of the largest one over `classes`.
+    """
+    radius = float(max(np.ptp(np.concatenate([inputs.xy, outputs.xy]), axis=0).sum() + beyond.max(), 1e-300))
+    least, height = np.ones(classes + 1), max(1, ROWS // max(len(outputs), classes))
+    for start in range(0, len(inputs), height):
+        part = slice(start, start + height)
+        apart = euclidean(inputs.xy[part], outputs.xy) + beyond[part, None]
+        numbers = np.ceil(apart * (classes / radius)).astype(np.int64)
+        numbers += np.arange(len(numbers))[:, None] * (classes + 1)
+        counts = np.bincount(numbers.ravel(), matrix[part].ravel(), minlength=len(numbers) * (classes + 1))
+        np.minimum(least, np.cumsum(counts.reshape(len(numbers), -1), axis=1).min(axis=0), out=least)
+    return np.linspace(0, radius, classes + 1), least
+
+
+ROWS = 1 << 20
+"""Entries of the rows whose reports are sorted by distance at a time."""
 
 TILE = 20_000
 """Numbers in a tile of rows; the tile and its temporary fit the processor's cache."""

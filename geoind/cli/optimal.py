@@ -1,41 +1,60 @@
 """The optimal mechanism on a grid, with its certificate.
 
 Compute the least expected loss for a promise (--epsilon, or --level or --factor and --radius), or the largest
-adversary error for a loss (--max-loss), and save the channel.
+adversary error for a loss (--max-loss), and save it. With --bounds the mechanism is for every place within them,
+and `geoind obfuscate --mechanism FILE` draws from it; with --columns and --rows it is a channel between sites.
 """
 
 import argparse
 import math
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.cli.shared import add_privacy, check_target, epsilon_of, option, progress_line
+from geoind.cli.shared import (
+    add_privacy,
+    add_reading,
+    check_target,
+    epsilon_of,
+    option,
+    progress_line,
+    reading_of,
+)
+from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
+    from geoind import Prior
     from geoind.optimal import Iterate, OptimalChannel
 
 CHOICES = ("symmetric", "vertex", "entropy", "worst_loss")
 """As in `geoind.optimal`, which takes too long to import for a help text."""
+COMPARED = 2500
+"""Most cells for which the loss of planar Laplace is computed, too."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_privacy(parser)
     group = parser.add_argument_group("the grid and the prior")
-    option(group, "--columns N", "cells from west to east", required=True)
-    option(group, "--rows N", "cells from south to north", required=True)
     option(group, "--cell M", "side of a cell in metres", required=True)
+    text = "degrees that the mechanism is for; choose them without the data that it will protect"
+    option(group, "--bounds WEST SOUTH EAST NORTH", text, nargs=4)
+    text = "public places, such as published check-ins: the mechanism shows where they are dense [uniform]"
+    option(group, "--prior FILE", text)
+    option(group, "--columns N", "without --bounds: cells from west to east")
+    option(group, "--rows N", "without --bounds: cells from south to north")
     option(group, "--counts FILE", "weights of the cells, one line per row from south to north [uniform]")
-    option(parser, "--out FILE", "where the channel is saved: a .npz file", required=True)
+    add_reading(parser, "where the places of --prior are")
+    option(parser, "--out FILE", "where the mechanism is saved: a .parquet file", required=True)
     group = parser.add_argument_group("least loss")
     text = "after so many seconds return the best channel so far, with its gap [none]"
     option(group, "--time-limit S", text)
     text = "largest relative gap to the optimum: 0.02 for a grid of thousands of cells [1e-7]"
-    option(group, "--tolerance P", text)
+    option(group, "--gap P", text)
     group = parser.add_argument_group("largest adversary error")
     option(group, "--max-loss M", "bound on the expected loss, in metres")
     option(group, f"--choose {'|'.join(CHOICES)}", "which of several optima", default=CHOICES[0])
@@ -43,30 +62,89 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Solve, save, and print the certificate."""
+    from geoind.files import save_mechanism
+
     promised = options.epsilon is not None or options.level is not None or options.radius is not None
     if promised == (options.max_loss is not None):
         raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
     if promised and options.choose != CHOICES[0]:
         raise InvalidInputError("--choose needs --max-loss")
-    if not promised and (options.time_limit is not None or options.tolerance is not None):
-        raise InvalidInputError("--time-limit and --tolerance need a promise, not --max-loss")
-    if options.out.suffix != ".npz":
-        raise InvalidInputError(f"--out must end in .npz, got {str(options.out)!r}")
-    check_target(options.out, [] if options.counts is None else [options.counts])
-    best = _solve(options)
-    best.save(options.out)
+    if not promised and (options.time_limit is not None or options.gap is not None):
+        raise InvalidInputError("--time-limit and --gap need a promise, not --max-loss")
+    if options.gap is not None and not 0 < options.gap < 1:
+        raise InvalidInputError(f"--gap must lie between 0 and 1, got {options.gap!r}")
+    sides = options.columns is not None and options.rows is not None
+    if sides == (options.bounds is not None) or (options.columns is None) != (options.rows is None):
+        raise InvalidInputError("give either --bounds, or --columns and --rows")
+    if (options.prior is not None and sides) or (options.counts is not None and not sides):
+        raise InvalidInputError("--prior goes with --bounds, and --counts with --columns and --rows")
+    if options.bounds is not None and not promised:
+        raise InvalidInputError("--bounds needs a promise, not --max-loss")
+    if options.out.suffix != ".parquet":
+        raise InvalidInputError(f"--out must end in .parquet, got {str(options.out)!r}")
+    check_target(options.out, [file for file in (options.counts, options.prior) if file is not None])
+    if sides:
+        prior = _planar_prior(options)
+        best = _solve(options, prior, epsilon_of(options) if promised else None)
+        save_mechanism(options.out, best, prior=prior)
+    else:
+        best = _everywhere(options)
     measure = "expected loss" if promised else "adversary error"
     print(f"{best.certificate}\n{measure} {best.certificate.objective:.8g}, saved in {options.out}")
 
 
-def _solve(options: argparse.Namespace) -> "OptimalChannel":
-    from geoind import Grid, Prior, max_adversary_error_given_loss, min_loss_given_epsilon
-    from geoind.optimal.least_loss import TOLERANCE
+def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
+    """Save a mechanism with the promise between any two places within the bounds; return its channel."""
+    import shapely
+
+    from geoind import PlanarLaplace, Prior, Projected, bayes_remap, discretise, expected_loss
+    from geoind.channels import Interpolated
+    from geoind.channels.interpolated import sites_epsilon
+    from geoind.distances import manhattan
+    from geoind.estimate import grid_over
+    from geoind.files import read_lonlat, save_mechanism
+    from geoind.space.domain import domain_of
+
+    grid, projection = grid_over([], cell=options.cell, bounds=options.bounds)
+    domain, epsilon = shapely.box(*options.bounds), epsilon_of(options)
+    prior = Prior.uniform(grid)
+    if options.prior is not None:
+        places = read_lonlat(options.prior, **reading_of(options))
+        places = places[shapely.intersects_xy(domain, places)]
+        if not len(places):
+            raise InvalidInputError("--prior has no place within --bounds")
+        print(f"{plural(len(places), 'place')} within the bounds", file=sys.stderr)
+        prior = Prior.from_lonlat(grid, places, projection=projection, outside="drop")
+    planar = epsilon / domain_of(projection, domain).largest_scale
+    # A little less, for rounding.
+    best = _solve(options, prior, sites_epsilon(planar, grid.cell) * (1 - 1e-9), manhattan)
+    mechanism = Projected(Interpolated(best), projection, domain=domain)
+    save_mechanism(options.out, mechanism, epsilon=epsilon, prior=prior)
+    cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
+    print(f"epsilon {mechanism.epsilon:.8g} per metre between any two places, measured; {cells}")
+    if len(grid) <= COMPARED:
+        laplace = discretise(PlanarLaplace(planar), grid)
+        other = expected_loss(laplace @ bayes_remap(laplace, prior), prior)
+        print(f"planar Laplace with the best remapping has a loss of {other:.8g} with this epsilon")
+    return best
+
+
+def _planar_prior(options: argparse.Namespace) -> "Prior":
+    from geoind import Grid, Prior
 
     grid = Grid(0, 0, cell=options.cell, columns=options.columns, rows=options.rows)
-    counts = None if options.counts is None else _read_counts(options.counts, (grid.rows, grid.columns))
-    prior = Prior.uniform(grid) if counts is None else Prior.from_counts(grid, counts.ravel())
-    if options.max_loss is not None:
+    if options.counts is None:
+        return Prior.uniform(grid)
+    return Prior.from_counts(grid, _read_counts(options.counts, (grid.rows, grid.columns)).ravel())
+
+
+def _solve(
+    options: argparse.Namespace, prior: "Prior", epsilon: float | None, distance: "Distance" = euclidean
+) -> "OptimalChannel":
+    from geoind import max_adversary_error_given_loss, min_loss_given_epsilon
+    from geoind.optimal.least_loss import TOLERANCE
+
+    if epsilon is None:
         return max_adversary_error_given_loss(prior, max_loss=options.max_loss, choose=options.choose)
     with progress_line() as show:
 
@@ -76,8 +154,9 @@ def _solve(options: argparse.Namespace) -> "OptimalChannel":
 
         return min_loss_given_epsilon(
             prior,
-            epsilon=epsilon_of(options),
-            tolerance=TOLERANCE if options.tolerance is None else options.tolerance,
+            epsilon=epsilon,
+            distance=distance,
+            tolerance=TOLERANCE if options.gap is None else options.gap,
             time_limit=math.inf if options.time_limit is None else options.time_limit,
             progress=progress,
         )

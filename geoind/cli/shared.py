@@ -73,7 +73,8 @@ def add_privacy(parser: argparse.ArgumentParser, *, reports: bool = False, sever
         option(group, "--reports N", "the level is that of this many reports together")
         option(group, "--delta P", "probability with which the level may be exceeded, for example 1e-5")
     if several and reports:
-        option(group, "--mechanism best|laplace|gaussian", "kind of noise, with --delta; best is the smaller one")
+        text = "instead of all these: a file of `geoind optimal`; or with --delta the kind of noise: "
+        option(group, "--mechanism FILE", f"{text}best (the smaller one), laplace or gaussian", type=str)
 
 
 def level_of(text: str) -> float:
@@ -101,6 +102,10 @@ def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the noise that the options of a command that makes reports select, as keywords of a table."""
     promise = {name: given for name in NOISE[:-1] if (given := getattr(options, name, None)) is not None}
     family = getattr(options, "mechanism", None)
+    if family not in (None, "best", "laplace", "gaussian"):
+        from geoind.files import load_mechanism
+
+        return {**promise, "mechanism": load_mechanism(family)}
     if family is not None and "delta" not in promise:
         raise InvalidInputError("--mechanism needs --delta, --level and --radius")
     noise = choose_mechanism(**promise, family=family, little_noise=options.little_noise)

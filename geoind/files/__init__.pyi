@@ -1,5 +1,7 @@
 from .formats import Reading as Reading
 from .job import cancel as cancel
+from .mechanisms import load_mechanism as load_mechanism
+from .mechanisms import save_mechanism as save_mechanism
 from .places import FileReports as FileReports
 from .places import read_lonlat as read_lonlat
 from .places import read_places as read_places

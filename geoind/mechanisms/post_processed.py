@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_points
@@ -13,6 +14,7 @@ from geoind.mechanisms.protocol import (
     UNITS,
     Mechanism,
     Space,
+    accepted,
     check_inside,
     check_truths,
     off_site_level,
@@ -104,6 +106,10 @@ class PostProcessed:
                 f"for {UNITS[self.space]}, or pass a bound of your own (report_reach)"
             )
         return step.reach_after(self.mechanism.reach(confidence))
+
+    def accepts(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return which truths the mechanism accepts."""
+        return accepted(self.mechanism, points)
 
     def check_truths(self, points: FloatArray) -> None:
         """Raise an error for truths that the mechanism does not accept."""

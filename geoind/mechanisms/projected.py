@@ -3,14 +3,23 @@
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, Space, check_inside, check_truths, off_site_level, require_space
+from geoind.mechanisms.protocol import (
+    Mechanism,
+    Space,
+    accepted,
+    check_inside,
+    check_truths,
+    off_site_level,
+    require_space,
+)
 from geoind.randomness import RandomnessLike
 from geoind.space.domain import Domain, domain_of
 from geoind.space.lattice import DECIMALS, half_diagonal, snap_lonlat
@@ -119,9 +128,30 @@ class Projected:
             raise InvalidInputError("the projection's scale varies too much where reports may fall")
         return ground + GEODESIC_STRETCH * half_diagonal(self.decimals)
 
+    @property
+    def mean_radius(self) -> float:
+        """The mean error of a mechanism that has one, in metres on the ground, with the smallest scale."""
+        mean: Any = getattr(self.mechanism, "mean_radius")  # noqa: B009 - not every mechanism has it
+        return float(mean) / self._where.smallest_scale(0.0)
+
     def check_truths(self, points: FloatArray) -> None:
         """Raise an error for truths outside the domain, and for those that the mechanism does not accept."""
         check_truths(self.mechanism, self._xy_within(points))
+
+    def accepts(self, points: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return for each truth whether it is in the domain, and the mechanism accepts it.
+
+        Examples
+        --------
+        >>> from geoind import PlanarLaplace, Projection
+        >>> Projected(PlanarLaplace(0.01), Projection(2.35, 48.86)).accepts([[2.29, 48.86], [10.75, 59.91]])
+        array([ True, False])
+        """
+        lonlat = as_lonlat(points)
+        xy = self.projection.to_xy(lonlat)
+        inside = self._where.contains(lonlat, xy)
+        inside[inside] = accepted(self.mechanism, xy[inside])
+        return inside
 
     def check_inside(self, points: FloatArray) -> None:
         """Raise an error for truths outside the domain, or outside the mechanism's region."""
@@ -129,8 +159,19 @@ class Projected:
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point of the domain, in degrees, on the public lattice."""
-        xy = self.mechanism.sample(self._xy_within(points), rng=rng)
+        truth, draw = self._xy_within(points), getattr(self.mechanism, "sample_outputs", None)
+        if draw is not None:
+            return np.asarray(self._outputs[draw(truth, rng=rng)])
+        return self._reported(self.mechanism.sample(truth, rng=rng))
+
+    def _reported(self, xy: FloatArray) -> FloatArray:
         return snap_lonlat(self.projection.to_lonlat(xy), self.decimals)
+
+    @cached_property
+    def _outputs(self) -> FloatArray:
+        """All reports of a mechanism that has finitely many."""
+        sites: Any = getattr(self.mechanism, "outputs")  # noqa: B009 - not every mechanism has it
+        return self._reported(sites.xy)
 
     def _xy_within(self, points: ArrayLike) -> FloatArray:
         """Return locations of the domain in the plane; others raise an error."""

@@ -5,11 +5,13 @@ A new mechanism is a frozen dataclass with `epsilon`, `space`, `reach` and `samp
 then accept it, and the common test suite runs on it. It may have more members, which are optional:
 
 - `check_truths(points)` raises for truths that `sample` does not accept, so that they are not charged first;
+- `accepts(points)` returns for each truth whether `sample` accepts it, so that a table can leave out the others;
 - `check_inside(points)` raises for locations where `reach` does not hold;
 - `off_site_level` is the privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to
   one of finitely many sites;
 - `decimals` is the number of decimals of its reports, if these already lie on the public lattice of degrees;
 - `mean_radius` is their mean error in metres, for summaries;
+- `outputs` and `sample_outputs(points, rng=)` are the sites of all its reports, and the numbers of drawn ones;
 - `noise_epsilon` is the epsilon of a Laplace density around the truth, from which a population can be estimated;
 - `sigma` is that of Gaussian noise, in metres, where epsilon is `math.inf`.
 
@@ -19,6 +21,9 @@ functions with `loss_of.register` (`geoind.accounting.losses`) and `as_cost.regi
 
 from typing import Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import RandomnessLike
@@ -26,6 +31,7 @@ from geoind.randomness import RandomnessLike
 __all__ = [
     "Mechanism",
     "Space",
+    "accepted",
     "check_inside",
     "check_truths",
     "is_mechanism",
@@ -129,6 +135,15 @@ def check_truths(mechanism: object, points: FloatArray) -> None:
     """Raise an error for truths that `mechanism.sample` does not accept, before anything is charged or drawn."""
     if isinstance(mechanism, _ChecksTruths):
         mechanism.check_truths(points)
+
+
+def accepted(mechanism: object, points: FloatArray) -> npt.NDArray[np.bool_]:
+    """Return which truths `mechanism.sample` accepts; raise for others of a mechanism that does not say which."""
+    accepts = getattr(mechanism, "accepts", None)
+    if accepts is not None:
+        return np.asarray(accepts(points))
+    check_truths(mechanism, points)
+    return np.ones(len(points), dtype=bool)
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.keys import as_key, key_of_place
-from geoind.mechanisms.protocol import check_truths
+from geoind.mechanisms.protocol import accepted
 from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
@@ -36,6 +36,8 @@ from geoind.tables.places import EMPTY, LonLat, Points, crs_of, degrees_of, plac
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 
 __all__ = ["Examined", "Table", "key_of", "remedies"]
+
+OUTSIDE = "the place lies outside the domain of the mechanism"
 
 
 @dataclass(frozen=True)
@@ -213,10 +215,12 @@ class Table:
         names, codes, times, unnamed = self._named_rows(batch)
         examined = Examined(batch, np.arange(len(batch)), {}, tuple(truths), names, codes, times)
         examined = examined.without(misplaced | unnamed)
+        refused: dict[int, str] = {}
         for truth in examined.truths:
-            gone = np.isnan(truth[:, 0])
-            check_truths(self.recipe.mechanism, truth[~gone] if gone.any() else truth)
-        return examined
+            there = np.flatnonzero(~np.isnan(truth[:, 0]))
+            outside = there[~accepted(self.recipe.mechanism, truth[there])]
+            refused |= dict.fromkeys(outside.tolist(), OUTSIDE)
+        return examined.without(refused)
 
     def randomness(self, examined: Examined, first: int) -> KeyedRandomness:
         """Return the randomness of the examined rows.

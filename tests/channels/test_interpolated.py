@@ -4,55 +4,120 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.spatial import Delaunay
 from scipy.stats import chi2
 
-from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric
-from geoind.arrays import FloatArray
+from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric, tight_epsilon
+from geoind.arrays import FloatArray, IntArray
 from geoind.channels import Interpolated
+from geoind.channels.interpolated import sites_epsilon
 from geoind.channels.rows import choose_each, choose_exactly
+from geoind.distances import euclidean, manhattan
 
 GRID = Grid(0, 0, cell=100, columns=5, rows=5)
 
 
-def probabilities(mechanism: Interpolated, points: FloatArray) -> FloatArray:
-    """The law of the report of each point, from its definition: a linear system for the weights."""
-    found = mechanism._triangles.find_simplex(points)
-    corners = mechanism._triangles.simplices[found]
-    xy = mechanism.channel.inputs.xy[corners]
+MOVED = np.random.default_rng(3).uniform(-30, 30, (25, 2)) * ((GRID.xy > 0) & (GRID.xy < 400))
+ANYWHERE = Places(GRID.xy + MOVED)
+"""Sites of no grid, between which there are triangles."""
+
+
+def pieces_of(sites: Grid | Places, points: FloatArray) -> IntArray:
+    """The square or triangle of each point."""
+    if isinstance(sites, Places):
+        return np.asarray(Delaunay(sites.xy).find_simplex(points))
+    return np.asarray((points // 100 @ [1, 4]).astype(int))
+
+
+def probabilities(channel: Channel, points: FloatArray) -> FloatArray:
+    """The law of the report of each point, from its definition: of the sites, along each axis or in a triangle."""
+    if isinstance(channel.inputs, Grid):
+        hat = np.maximum(0, 1 - np.abs(points[:, None] - channel.inputs.xy) / 100)
+        return np.asarray(hat.prod(axis=2) @ channel.matrix)
+    corners = Delaunay(channel.inputs.xy).simplices[pieces_of(ANYWHERE, points)]
+    xy = channel.inputs.xy[corners]
     system = np.concatenate([xy.transpose(0, 2, 1), np.ones((len(points), 1, 3))], axis=1)
     right = np.column_stack([points, np.ones(len(points))])
     weights = np.linalg.solve(system, right[..., None])[..., 0]
-    return np.asarray(np.einsum("nc,ncz->nz", weights, mechanism.channel.matrix[corners]))
+    return np.asarray(np.einsum("nc,ncz->nz", weights, channel.matrix[corners]))
 
 
-def test_epsilon_holds_between_any_two_places_and_is_attained() -> None:
-    mechanism = Interpolated(exponential(GRID, GRID, epsilon=0.01))
+@pytest.mark.parametrize("sites", [GRID, ANYWHERE])
+def test_epsilon_holds_between_any_two_places_and_is_attained(sites: Grid | Places) -> None:
+    channel = exponential(sites, GRID, epsilon=0.01)
+    mechanism = Interpolated(channel)
     rng = np.random.default_rng(1)
     first = rng.uniform(0, 400, (20_000, 2))
     step = rng.exponential(1.0, (20_000, 1)) * rng.choice([0.01, 10, 100], (20_000, 1))
     angle = rng.uniform(0, 2 * np.pi, 20_000)
-    second = np.clip(first + step * np.column_stack([np.cos(angle), np.sin(angle)]), 0, 400)
+    second = np.clip(first + step * np.column_stack([np.cos(angle), np.sin(angle)]), 0.01, 399.99)
     apart = np.hypot(*(second - first).T)
-    loss = np.abs(np.log(probabilities(mechanism, first) / probabilities(mechanism, second))).max(axis=1)
+    loss = np.abs(np.log(probabilities(channel, first) / probabilities(channel, second))).max(axis=1)
     rates = loss[apart > 1e-3] / apart[apart > 1e-3]
     assert rates.max() <= mechanism.epsilon * (1 + 1e-6)
     assert rates.max() > 0.9 * mechanism.epsilon
-    # A rate is local: short steps within a triangle lose no more than the triangle's.
-    near = (apart < 0.5) & (apart > 1e-3)
-    same = mechanism._triangles.find_simplex(first) == mechanism._triangles.find_simplex(second)
-    assert (loss[near & same] <= apart[near & same] * mechanism.rates_at(first[near & same]) * (1 + 1e-6)).all()
+    # A rate is local: short steps within a square or triangle lose no more than its own.
+    near = (apart < 0.5) & (apart > 1e-3) & (pieces_of(sites, first) == pieces_of(sites, second))
+    assert near.sum() > 1000
+    assert (loss[near] <= apart[near] * mechanism.rates_at(first[near]) * (1 + 1e-6)).all()
+
+
+@given(st.floats(0.01, 3), st.integers(0, 2**32 - 1))
+def test_sites_have_an_epsilon_with_which_any_channel_keeps_the_promise_everywhere(
+    level: float, seed: int
+) -> None:
+    """Columns whose logarithms are exactly epsilon-Lipschitz between sites, with valleys and peaks."""
+    grid = Grid(0, 0, cell=100, columns=4, rows=3)
+    epsilon = sites_epsilon(level / 100, 100)
+    rng = np.random.default_rng(seed)
+    tops = rng.exponential(1.0, (12, 40)) * rng.choice([0, 1], (12, 40))
+    cones = np.exp(rng.choice([-1, 1], (1, 40, 1)) * epsilon * manhattan(grid.xy, grid.xy)[:, None])
+    columns = np.max(tops.T[None] * cones, axis=2) + 1e-9
+    # A last output takes what the rows lack, and enough that it is nearly constant.
+    matrix = np.column_stack([columns / columns.sum() / 1e6, np.ones(12)])
+    matrix[:, -1] -= matrix[:, :-1].sum(axis=1)
+    channel = Channel(grid, Places(np.arange(82.0).reshape(-1, 2)), matrix)
+    assume(tight_epsilon(channel, manhattan) <= epsilon * (1 + 1e-9))
+    assert Interpolated(channel).epsilon <= level / 100 * (1 + 1e-8)
+
+
+def test_the_bound_between_sites_and_places_is_attained_by_a_valley() -> None:
+    grid = Grid(0, 0, cell=100, columns=3, rows=3)
+    epsilon = sites_epsilon(0.01, 100)
+    valley = 1e-3 * np.exp(epsilon * manhattan(grid.xy, grid.xy[[4]])[:, 0])
+    channel = Channel(grid, Grid(0, 0, cell=1, columns=2, rows=1), np.column_stack([valley, 1 - valley]))
+    assert Interpolated(channel).epsilon == pytest.approx(0.01, rel=1e-9)
+
+
+def test_reach_holds_at_every_place_and_is_not_much_more() -> None:
+    for sites in (GRID, ANYWHERE):
+        channel = exponential(sites, GRID, epsilon=0.02)
+        mechanism, places = Interpolated(channel), np.random.default_rng(2).uniform(0, 399.99, (200, 2))
+        apart, law = euclidean(places, GRID.xy), probabilities(channel, places)
+        for confidence in (0.05, 0.5, 0.95):
+            within = np.where(apart <= mechanism.reach(confidence), law, 0).sum(axis=1)
+            assert within.min() >= confidence - 1e-9
+    exact = max(
+        float(np.sort(row)[np.searchsorted(np.cumsum(law[np.argsort(row)]), 0.5)])
+        for row, law in zip(euclidean(GRID.xy, GRID.xy), exponential(GRID, GRID, epsilon=0.02).matrix, strict=True)
+    )
+    reach = Interpolated(exponential(GRID, GRID, epsilon=0.02)).reach(0.5)
+    assert exact + math.sqrt(2) * 100 <= reach < exact + math.sqrt(2) * 100 + 1
 
 
 def test_reports_have_the_interpolated_law() -> None:
-    mechanism = Interpolated(planar_geometric(GRID, epsilon=0.02))
+    channel = planar_geometric(GRID, epsilon=0.02)
+    mechanism = Interpolated(channel)
     for place in ([133.0, 271.0], [0.0, 400.0]):
-        expected = 40_000 * probabilities(mechanism, np.array([place]))[0]
+        expected = 40_000 * probabilities(channel, np.array([place]))[0]
         reports = GRID.nearest(mechanism.sample([place] * 40_000, rng=5))
         counts = np.bincount(reports, minlength=25)
         statistic = ((counts - expected) ** 2 / expected).sum()
         assert statistic < chi2.isf(1e-9, 24)
         # And not that of a place 60 m away.
-        other = 40_000 * probabilities(mechanism, np.clip(np.add([place], [60, -60]), 0, 400))[0]
+        other = 40_000 * probabilities(channel, np.clip(np.add([place], [60, -60]), 0, 400))[0]
         assert ((counts - other) ** 2 / other).sum() > chi2.isf(1e-9, 24)
 
 
@@ -74,13 +139,14 @@ def test_a_report_that_only_one_corner_makes_has_no_epsilon() -> None:
 @pytest.mark.parametrize(
     "sites",
     [
+        Grid(0, 0, cell=100, columns=5, rows=1),
         Places([[0, 0], [1, 1]]),
         Places([[0, 0], [1, 1], [2, 2], [3, 3]]),
         Places([[0, 0], [9, 0], [0, 9], [0, 0]]),
         Places([[0, 0, 1], [9, 0, 1], [0, 9, 1], [3, 3, 3]]),
     ],
 )
-def test_sites_without_triangles_are_refused(sites: Places) -> None:
+def test_sites_without_triangles_are_refused(sites: Grid | Places) -> None:
     channel = Channel(sites, sites, np.full((len(sites), len(sites)), 1 / len(sites)))
     with pytest.raises(InvalidInputError, match="inputs"):
         Interpolated(channel)

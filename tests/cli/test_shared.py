@@ -272,7 +272,19 @@ def test_no_command_overwrites_what_it_reads(places: Path, capsys: pytest.Captur
         [*ESTIMATE, "nowhere/cells.geojson"],
         ["map", "places.csv", "--out", "nowhere/map.html"],
         ["evaluate", "--prior", "city", "--out", "nowhere/page.html"],
-        ["optimal", "--epsilon", "0.01", "--columns", "2", "--rows", "2", "--cell", "9", "--out", "nowhere/b.npz"],
+        [
+            "optimal",
+            "--epsilon",
+            "0.01",
+            "--columns",
+            "2",
+            "--rows",
+            "2",
+            "--cell",
+            "9",
+            "--out",
+            "nowhere/b.parquet",
+        ],
     ],
 )
 @pytest.mark.usefixtures("places")

@@ -76,6 +76,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pd.DataFrame({"name": [f"p{n}" for n in range(300)], "age": 36, "lat": lat, "lon": lon}).to_csv(
         "people.csv", index=False
     )
+    pd.DataFrame({"lat": lat, "lon": lon}).to_csv("places.csv", index=False)
     for key in ("trips.key", "zones.key"):
         Path(key).write_text(secrets.token_hex(32))
         Path(key).chmod(0o600)

@@ -52,7 +52,8 @@ EXAMPLES: dict[str, Example] = {
     "dummies": Example(Dummies(Prior.uniform(GRID), k=3), math.inf, 0.3),
     "channel": Example(discretise(NOISE, GRID), 0.99951 * EPSILON, 0.5),
     "exponential": Example(exponential(GRID, GRID, epsilon=EPSILON, score=euclidean), 0.94819 * EPSILON, 0.4),
-    "interpolated": Example(Interpolated(discretise(NOISE, GRID)), 1.824495 * EPSILON, 0.4),
+    "interpolated": Example(Interpolated(discretise(NOISE, GRID)), 1.442509 * EPSILON, 0.4),
+    "deployed": Example(Projected(Interpolated(discretise(NOISE, GRID)), PLANE), 1.442569 * EPSILON, 0.4),
     "snapped": Example(PostProcessed(NOISE, GRID.snap), EPSILON, 0.3),
     "truncated": Example(PostProcessed(NOISE, ClosestIn(shapely.box(-700, -700, 700, 700))), EPSILON),
     "truncated to an L": Example(

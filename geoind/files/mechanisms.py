@@ -1,0 +1,337 @@
+"""Mechanisms of a matrix in a file: a channel with its certificate, interpolated and projected or not.
+
+The file is a Parquet table of the positive entries, with the columns `input`, `output` and `probability`, ordered
+by input and output, and one metadata entry, `geoind`, an object of JSON; docs/reference/formats.md describes it.
+It is not compressed: the digits of probabilities are random, and what is not compressed cannot expand.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import shapely
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.atomic import AtomicWriter
+from geoind.channels.channel import Channel, tight_epsilon
+from geoind.channels.interpolated import Interpolated
+from geoind.channels.priors import Prior
+from geoind.distances import Distance, euclidean
+from geoind.errors import GeoindError, InvalidInputError
+from geoind.mechanisms.projected import Projected
+from geoind.optimal.problem import Certificate, OptimalChannel
+from geoind.space.projection import Projection
+from geoind.space.sites import Grid, Places, Sites, same_sites, sites_array
+from geoind.tables.record import MOST_BYTES, as_object
+
+__all__ = ["load_mechanism", "save_mechanism"]
+
+FORMAT = "geoind mechanism 1"
+SCHEMA = pa.schema({"input": pa.int32(), "output": pa.int32(), "probability": pa.float64()})
+MOST_ENTRIES = 1 << 27
+"""Most entries of a matrix, 1 GB: 11 585 inputs and outputs."""
+GROUP = 1 << 20
+"""Rows that are written, and at most read, at a time."""
+MOST_TEXT = 16 << 20
+"""Most bytes of a text in the file's footer."""
+NAMES = frozenset(
+    "format interpolated inputs outputs projection domain epsilon metric prior certificate".split()  # noqa: SIM905
+)
+EUCLIDEAN = "euclidean"
+
+
+def save_mechanism(
+    path: str | Path,
+    mechanism: Channel | Interpolated | Projected,
+    *,
+    epsilon: float | None = None,
+    prior: Prior | None = None,
+    distance: Distance = euclidean,
+) -> None:
+    """Write a channel, also one that is interpolated or projected, to a Parquet file.
+
+    Parameters
+    ----------
+    path : path
+    mechanism : Channel, Interpolated or Projected
+        A channel with its certificate if it has one; `Interpolated(channel)`; or one of them in a `Projected` with
+        a local projection, and a box or nothing as its domain.
+    epsilon : float, optional
+        The promise, at least the measured epsilon, which is the default.
+    prior : Prior, optional
+        The prior for which it is optimal; the file has its hash.
+    distance : Distance
+        The metric of the promise of a channel between sites.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geoind import Grid, planar_geometric
+    >>> channel = planar_geometric(Grid(0, 0, cell=100, columns=5, rows=5), epsilon=0.01)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_mechanism(f"{folder}/city.parquet", Interpolated(channel))
+    ...     again = load_mechanism(f"{folder}/city.parquet")
+    >>> again.epsilon == Interpolated(channel).epsilon
+    True
+    """
+    channel, about = _described(mechanism)
+    _check_size(channel.inputs, channel.outputs)
+    measured = _measured(mechanism, distance)
+    promised = measured if epsilon is None else float(epsilon)
+    if not measured <= promised:
+        raise InvalidInputError(f"epsilon must be at least the measured {measured:.12g}, got {promised:.12g}")
+    about |= {
+        "epsilon": promised if promised < math.inf else None,
+        "metric": _metric(channel, distance),
+        "prior": None if prior is None else _hash_of(prior.sites.xy, prior.mass),
+    }
+    text = json.dumps(about, allow_nan=False)
+    if len(text) > MOST_BYTES:
+        raise InvalidInputError(f"there are too many places: their text may have {MOST_BYTES:,} bytes")
+    schema = SCHEMA.with_metadata({"geoind": text})
+    encoding = {"input": "DELTA_BINARY_PACKED", "output": "DELTA_BINARY_PACKED", "probability": "PLAIN"}
+    with (
+        AtomicWriter() as writer,
+        pq.ParquetWriter(
+            writer.open(path),
+            schema,
+            compression="none",
+            use_dictionary=False,
+            column_encoding=encoding,
+            write_page_checksum=True,
+        ) as file,
+    ):
+        height = max(1, GROUP // len(channel.outputs))
+        for start in range(0, len(channel.inputs), height):
+            rows, outputs = np.nonzero(part := channel.matrix[start : start + height])
+            columns = [(rows + start).astype(np.int32), outputs.astype(np.int32), part[rows, outputs]]
+            file.write_table(pa.table(columns, schema=schema), GROUP)
+
+
+def load_mechanism(
+    path: str | Path, *, prior: Prior | None = None, distance: Distance = euclidean
+) -> Channel | Interpolated | Projected:
+    """Return what `save_mechanism` wrote, after its epsilon was measured again.
+
+    Nothing in the file is executed. A file whose measured epsilon exceeds its promise is refused. The certificate
+    is what the writer of the file stated: loss and bound cannot be computed from the file alone.
+
+    Parameters
+    ----------
+    path : path
+    prior : Prior, optional
+        If it is given, the file must have been made for this prior.
+    distance : Distance
+        The metric of the promise, which must be that of the file.
+
+    Examples
+    --------
+    >>> load_mechanism("nowhere.parquet")
+    Traceback (most recent call last):
+    geoind.errors.InvalidInputError: 'nowhere.parquet' is not a mechanism saved by geoind: it cannot be read ...
+    """
+    try:
+        # What overflows is infinite, and no promise is.
+        with np.errstate(all="ignore"):
+            mechanism, about = _read(Path(path))
+            if about["metric"] != _metric(_described(mechanism)[0], distance):
+                raise InvalidInputError("its metric is not `distance=`")
+            if prior is not None and about["prior"] != _hash_of(prior.sites.xy, prior.mass):
+                raise InvalidInputError("it was not made for this prior")
+            promised = _number_or_infinity(about["epsilon"], "epsilon")
+            if not (measured := _measured(mechanism, distance)) <= promised:
+                raise InvalidInputError(f"it promises epsilon {promised:.6g}, but {measured:.6g} was measured")
+    except (GeoindError, MemoryError) as error:
+        reason = str(error) or "there is not enough memory"
+        raise InvalidInputError(f"{str(path)!r} is not a mechanism saved by geoind: {reason}") from None
+    return mechanism
+
+
+def _described(mechanism: object) -> tuple[Channel, dict[str, Any]]:
+    """Return the channel of a mechanism, and what surrounds it."""
+    about: dict[str, Any] = {"format": FORMAT, "projection": None, "domain": None}
+    inner = mechanism
+    if isinstance(inner, Projected):
+        origin = re.match(r"\+proj=aeqd \+lon_0=(\S+) \+lat_0=(\S+) ", inner.projection.crs)
+        if origin is None:
+            raise InvalidInputError("a projection that is saved must be a local one: Projection(lon, lat)")
+        about["projection"] = [float(number) for number in origin.groups()]
+        if inner.domain is not None:
+            about["domain"] = list(inner.domain.bounds)
+            if not shapely.box(*inner.domain.bounds).equals(inner.domain):
+                raise InvalidInputError("a domain that is saved must be a box of degrees")
+        inner = inner.mechanism
+    about["interpolated"] = isinstance(inner, Interpolated)
+    channel = inner.channel if isinstance(inner, Interpolated) else inner
+    if not isinstance(channel, Channel):
+        raise InvalidInputError("what is saved must be a Channel, also in Interpolated and Projected")
+    same = same_sites(channel.inputs, channel.outputs)
+    about |= {
+        "inputs": sites_array(channel.inputs).tolist(),
+        "outputs": None if same else sites_array(channel.outputs).tolist(),
+        "certificate": asdict(channel.certificate) if isinstance(channel, OptimalChannel) else None,
+    }
+    if about["certificate"] is not None:
+        # JSON has no infinity.
+        about["certificate"] = {
+            name: None if value in (math.inf, -math.inf) else value for name, value in about["certificate"].items()
+        }
+    return channel, about
+
+
+def _measured(mechanism: Channel | Interpolated | Projected, distance: Distance) -> float:
+    if distance is euclidean:
+        return float(mechanism.epsilon)
+    if not isinstance(mechanism, Channel):
+        raise InvalidInputError("`distance=` is for a channel between sites: other mechanisms promise per metre")
+    return float(tight_epsilon(mechanism, distance))
+
+
+def _metric(channel: Channel, distance: Distance) -> str:
+    if distance is euclidean:
+        return EUCLIDEAN
+    return _hash_of(np.asarray(distance(channel.inputs.xy, channel.inputs.xy), np.float64))
+
+
+def _hash_of(*arrays: FloatArray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(repr(array.shape).encode() + np.ascontiguousarray(array, "<f8").tobytes())
+    return digest.hexdigest()
+
+
+def _check_size(inputs: Sites, outputs: Sites) -> None:
+    # The distances between the inputs need as much.
+    if len(inputs) * max(len(inputs), len(outputs)) > MOST_ENTRIES:
+        raise InvalidInputError(
+            f"a matrix may have {MOST_ENTRIES:,} entries, not {len(inputs):,} x {len(outputs):,}"
+        )
+
+
+def _read(path: Path) -> tuple[Channel | Interpolated | Projected, dict[str, Any]]:
+    try:
+        with pq.ParquetFile(
+            pa.OSFile(str(path)),
+            pre_buffer=False,
+            thrift_string_size_limit=MOST_TEXT,
+            page_checksum_verification=True,
+        ) as file:
+            if (file.schema_arrow.names, file.schema_arrow.types) != (SCHEMA.names, SCHEMA.types):
+                raise InvalidInputError("its columns must be input, output and probability")
+            about = as_object((file.schema_arrow.metadata or {}).get(b"geoind"))
+            if about.keys() != NAMES or about["format"] != FORMAT or not isinstance(about["interpolated"], bool):
+                raise InvalidInputError(f"its metadata must be that of {FORMAT!r}")
+            inputs = _sites(about["inputs"], "inputs")
+            outputs = inputs if about["outputs"] is None else _sites(about["outputs"], "outputs")
+            _check_size(inputs, outputs)
+            matrix = _matrix(file, (len(inputs), len(outputs)))
+    except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
+        # Not its message: it may quote the content of the file.
+        raise InvalidInputError(f"it cannot be read ({type(error).__name__})") from None
+    certificate = about["certificate"]
+    if certificate is None:
+        channel = Channel(inputs, outputs, matrix)
+    else:
+        channel = OptimalChannel(inputs, outputs, matrix, _certificate(certificate))
+    inner = Interpolated(channel) if about["interpolated"] else channel
+    if about["projection"] is None:
+        if about["domain"] is not None:
+            raise InvalidInputError("domain must be null without a projection")
+        return inner, about
+    lon, lat = _numbers(about["projection"], "projection", 2)
+    if about["domain"] is None:
+        return Projected(inner, Projection(lon, lat)), about
+    west, south, east, north = _numbers(about["domain"], "domain", 4)
+    return Projected(inner, Projection(lon, lat), domain=shapely.box(west, south, east, north)), about
+
+
+def _matrix(file: Any, shape: tuple[int, int]) -> FloatArray:
+    """Return the dense matrix of a file whose entries are in order, each at most once."""
+    size, before = math.prod(shape), -1
+    if not shape[0] <= file.metadata.num_rows <= size:
+        raise InvalidInputError("it must have at least one entry for each input, and at most one for each pair")
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    if any(group.column(at).compression != "UNCOMPRESSED" for group in groups for at in range(3)):
+        raise InvalidInputError("it must not be compressed")
+    matrix = np.zeros(shape)
+    flat = matrix.reshape(-1)
+    for batch in file.iter_batches(GROUP):
+        batch.validate(full=True)
+        if any(column.null_count for column in batch.columns):
+            raise InvalidInputError("no value may be missing")
+        rows, outputs, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+        at: IntArray = rows.astype(np.int64) * shape[1] + outputs
+        in_range = (rows >= 0) & (rows < shape[0]) & (outputs >= 0) & (outputs < shape[1])
+        if not in_range.all() or not (np.diff(at, prepend=before) > 0).all():
+            raise InvalidInputError("its entries must be those of sites, in order, each once")
+        flat[at] = values
+        before = int(at[-1]) if len(at) else before
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _sites(value: object, name: str) -> Grid | Places:
+    if not isinstance(value, list) or not value:
+        raise InvalidInputError(f"{name} must be five numbers of a grid, or a list of places")
+    if isinstance(value[0], list):
+        width = len(value[0])
+        return Places([_numbers(place, name, width) for place in value])
+    x, y, cell, columns, rows = _numbers(value, name, 5)
+    if columns != int(columns) or rows != int(rows):
+        raise InvalidInputError(f"{name} must have whole numbers of columns and rows")
+    return Grid(x, y, cell=cell, columns=int(columns), rows=int(rows))
+
+
+def _certificate(value: object) -> Certificate:
+    kinds: dict[str, Callable[[object, str], object]] = dict.fromkeys(
+        ("objective", "bound", "gap", "epsilon", "repair", "seconds"), _number_or_infinity
+    )
+    kinds |= {"iterations": _whole, "method": _text, "optimal": _flag}
+    names = [field.name for field in fields(Certificate)]
+    if not isinstance(value, dict) or sorted(value) != sorted(names):
+        raise InvalidInputError(f"certificate must have {', '.join(names)}")
+    members: Any = {name: kinds[name](value[name], f"certificate.{name}") for name in names}
+    return Certificate(**members)
+
+
+def _numbers(value: object, name: str, count: int) -> list[float]:
+    if not isinstance(value, list) or len(value) != count:
+        raise InvalidInputError(f"{name} must be {count} numbers")
+    return [_number(number, name) for number in value]
+
+
+def _number(value: object, name: str) -> float:
+    # Squares of larger numbers would overflow.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= 1e100:
+        raise InvalidInputError(f"{name} must be finite numbers")
+    return float(value)
+
+
+def _number_or_infinity(value: object, name: str) -> float:
+    return math.inf if value is None else _number(value, name)
+
+
+def _whole(value: object, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 53:
+        raise InvalidInputError(f"{name} must be a whole number, not negative")
+    return value
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
+        raise InvalidInputError(f"{name} must be a short printable text")
+    return value
+
+
+def _flag(value: object, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInputError(f"{name} must be true or false")
+    return value
