@@ -49,6 +49,8 @@ FAR = 10.0
 """The tail of reports that are as likely as each other has the weight of 1 / FAR square units."""
 TICKS = 1 << 20
 """Lengths are multiples of 1 / TICKS, so that their sums are exact."""
+EXPONENTS = (0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
+"""Exponents that are tried, larger than 1/2, which always keeps the promise."""
 STEPS = 1 << 12
 """More pairs of further words than a step of a draw takes."""
 TILE = 128
@@ -122,18 +124,23 @@ class ElasticNoise:
     and D_L = min(D, L), with L = 2 ln(10 W), W the sum of all w_z. In a triangle with the corners v_i a place x
     with the barycentric coordinates b_i has
 
-        K(x, z) = w_z exp(-g_z(x) / 2) / N(x),    g_z(x) = sum_i b_i D_L(v_i, z),
+        K(x, z) = w_z exp(-c g_z(x)) / N(x),    g_z(x) = sum_i b_i D_L(v_i, z),
 
     where N(x) makes the sum 1 and w_z is the area around z in square units. So beyond L all reports z are equally
     likely for their area: the tail is a part of the metric, and nothing is cut off.
 
     *Proof.* D_L is a metric: the least of a metric and a constant is one. So along a side of T, g_z changes by the
-    side's length at most. A function that is linear in T and changes by at most c times the metres along two sides
-    with the angle w between them has a slope of at most c / cos(w / 2); for three sides the largest slope is
-    attained where it is so for two of them. So the slope of g_z in T is at most 1 / s_T. g_z is continuous, so it
-    changes by the elastic distance d of two places at most; ln N, a logarithm of a sum of exp(-g_z / 2), by d / 2
-    at most; ln K by d. Lengths of sides are rounded down to multiples of 2^-20, so D is exact; the barycentric
-    coordinates and the probability with which a proposal is accepted are rounded, which adds less than 1e-11.
+    side's length at most. A function that is linear in T and changes by at most a times the metres along two sides
+    with the angle w between them has a slope of at most a / cos(w / 2); for three sides the largest slope is
+    attained where it is so for two of them. So the slope G_z of g_z in T, a vector, is at most 1 / s_T long. ln K
+    has the slope -c (G_z - E_x G), where E_x is the mean over the reports of x. This is at most 1 / s_T for
+    c = 1/2. A larger c keeps the promise if c (|G_z - E_v G| + c r_T / s_T^2) <= 1 / s_T for all triangles, their
+    corners v and all z, where r_T is the most metres from a place of T to its closest corner: the slope of E_x G
+    is c times a covariance of vectors no longer than 1 / s_T. The largest c of a list for which this holds is
+    taken. ln K is continuous, so it changes by the elastic distance of two places at most.
+
+    Lengths of sides are rounded down to multiples of 2^-20, so D is exact; the barycentric coordinates and the
+    probability with which a proposal is accepted are rounded, which adds less than 1e-11.
 
     Attributes
     ----------
@@ -201,8 +208,8 @@ class ElasticNoise:
         if len(needed):
             nodes, near = _within(self._graph, needed, self._limit)
             apart[:, nodes] = np.minimum(near, self._limit)
-        exponent = np.einsum("nc,ncz->nz", weights, apart[number.reshape(-1, 3)]) / -2
-        odds = self._areas * np.exp(exponent)
+        mean = np.einsum("nc,ncz->nz", weights, apart[number.reshape(-1, 3)])
+        odds = self._areas * np.exp(-self._exponent * mean)
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
     def reach(self, confidence: float) -> float:
@@ -238,7 +245,7 @@ class ElasticNoise:
         """Return one report for each of the (n, 2) points; one outside counts as the closest place of the region.
 
         A corner is chosen with probabilities proportional to b_i N(v_i), and z from its row; z is accepted with
-        the ratio of the geometric to the arithmetic mean of the corners' exp(-D_L(v_i, z) / 2), weighted by b_i.
+        the ratio of the geometric to the arithmetic mean of the corners' exp(-c D_L(v_i, z)), weighted by b_i.
         The ratio is at most 1, and accepted reports have the law K(x, .).
         """
         truth = as_points(points)
@@ -294,9 +301,10 @@ class ElasticNoise:
                     )
             column = np.minimum(np.searchsorted(tile.nodes, found), len(tile.nodes) - 1)
             near = (tile.nodes[column] == found)[:, None]
-            half = np.where(near, tile.apart[corners, column[:, None]], self._limit) / -2
+            power = -self._exponent * np.where(near, tile.apart[corners, column[:, None]], self._limit)
+            part = weights[rows]
             reports[rows] = found
-            ratios[rows] = np.exp((weights[rows] * half).sum(axis=1)) / (weights[rows] * np.exp(half)).sum(axis=1)
+            ratios[rows] = np.exp((part * power).sum(axis=1)) / (part * np.exp(power)).sum(axis=1)
         return reports, (words[:, 3] >> np.uint64(11)).astype(np.float64) * 2.0**-53 < ratios
 
     def _located(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -328,7 +336,8 @@ class ElasticNoise:
         a, b, c = self._land.xy[self._land.corners].transpose(1, 2, 0)
         area = np.abs((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])) / 2
         third = np.repeat(area / self._land.scale**2 / 3, 3)
-        return np.bincount(self._land.corners.ravel(), weights=third, minlength=len(self._land.xy))
+        areas = np.bincount(self._land.corners.ravel(), weights=third, minlength=len(self._land.xy))
+        return areas.astype(np.float64)
 
     @cached_property
     def _limit(self) -> float:
@@ -354,6 +363,40 @@ class ElasticNoise:
         tiles[order] = np.arange(len(order)) // TILE
         return tiles
 
+    def _near(self, number: int) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the corners of a tile, the sites within the limit of one of them, and their distances."""
+        corners = np.unique(self._land.corners[self._tile_of == number])
+        nodes, apart = _within(self._graph, corners, self._limit)
+        return corners, nodes, np.minimum(apart, self._limit)
+
+    @cached_property
+    def _exponent(self) -> float:
+        """The largest exponent of the list for which the promise is proven at every place."""
+        possible, land = list(EXPONENTS), self._land
+        two = self._triangles.transform[:, :2]
+        # The slopes of the barycentric coordinates, in units.
+        slopes = np.concatenate([two, -two.sum(axis=1, keepdims=True)], axis=1) * land.scale[:, None, None]
+        for number in range(self._tile_of.max() + 1):
+            corners, nodes, apart = self._near(number)
+            mine = np.flatnonzero(self._tile_of == number)
+            own = np.searchsorted(corners, land.corners[mine])
+            slope = np.einsum("tcd,tcz->dtz", slopes[mine], apart[own])
+            away = (land.farthest / land.scale)[mine]
+            area = self._areas[nodes]
+            rest = self._areas.sum() - area.sum()
+            for exponent in possible.copy():
+                law = area * np.exp(-exponent * apart)
+                law /= law.sum(axis=1, keepdims=True) + rest * math.exp(-exponent * self._limit)
+                for corner in own.T:
+                    mean = np.einsum("dtz,tz->dt", slope, law[corner])
+                    # Sites that are not near have the slope 0.
+                    steepest = np.hypot(*mean)
+                    np.maximum(steepest, np.hypot(*(slope - mean[:, :, None])).max(axis=1), out=steepest)
+                    if not (exponent * (steepest + exponent * away) <= 1 - SLACK).all():
+                        possible.remove(exponent)
+                        break
+        return max(possible, default=0.5)
+
     @cached_property
     def _tiles(self) -> "dict[int, _Tile]":
         return {}
@@ -362,14 +405,12 @@ class ElasticNoise:
         """Return the rows of the corners of a tile, which are kept as long as there is room."""
         if (known := self._tiles.get(number)) is not None:
             return known
-        corners = np.unique(self._land.corners[self._tile_of == number])
-        nodes, apart = _within(self._graph, corners, self._limit)
-        apart = np.minimum(apart, self._limit)
-        least, area = math.exp(-self._limit / 2), self._areas
+        corners, nodes, apart = self._near(number)
+        least, area = math.exp(-self._exponent * self._limit), self._areas
         entries = np.empty((len(corners), len(nodes) + 1))
         entries[:, 0] = area.sum() * least
         # The tail is for all sites, so the near ones have what is left of their weight.
-        np.multiply(area[nodes], np.maximum(np.exp(apart / -2) - least, 0), out=entries[:, 1:])
+        np.multiply(area[nodes], np.maximum(np.exp(-self._exponent * apart) - least, 0), out=entries[:, 1:])
         tile = _Tile(corners, nodes, apart, entries, np.cumsum(entries, axis=1)[:, -1])
         while self._tiles and sum(kept.entries.size for kept in self._tiles.values()) > KEPT:
             self._tiles.pop(next(iter(self._tiles)), None)
@@ -431,7 +472,9 @@ def elastic_noise(people: Prior, *, share: float, level: float = math.log(2)) ->
     >>> report = obfuscate(lon=lon, lat=lat, mechanism=noise)
     """
     land = _fit(people, share=share, level=level, everywhere=True)
-    return ElasticNoise(float(share), float(level), cast("Grid", people.sites), land)
+    noise = ElasticNoise(float(share), float(level), cast("Grid", people.sites), land)
+    _ = noise._exponent  # takes a while, and not at the first report
+    return noise
 
 
 def people_cloaking(people: Prior, *, share: float) -> Channel:
@@ -460,21 +503,26 @@ def people_cloaking(people: Prior, *, share: float) -> Channel:
     if not isinstance(grid, Grid):
         raise InvalidInputError("people must be a prior on a Grid")
     share = as_unit(share, "share")
-    depth = (max(grid.columns, grid.rows) - 1).bit_length()
-    cell = np.column_stack(np.divmod(np.arange(len(grid)), grid.columns)[::-1])
-    # South-west corner and side of the block of each cell, in cells.
-    block = np.column_stack([np.zeros_like(cell), np.full(len(grid), 1 << depth)])
-    for number in range(depth - 1, -1, -1):
-        _, of_cell = np.unique(cell >> number, axis=0, return_inverse=True)
-        enough = np.bincount(of_cell.ravel(), weights=people.mass)[of_cell.ravel()] >= share * (1 - SLACK)
-        quarter = np.column_stack([cell >> number << number, np.full(len(grid), 1 << number)])
-        block = np.where(enough[:, None], quarter, block)
-    blocks, targets = np.unique(block, axis=0, return_inverse=True)
+    blocks, targets = _smallest_blocks(grid, people.mass, share)
     highest = np.minimum(blocks[:, :2] + blocks[:, 2:], (grid.columns, grid.rows))
     centres = (grid.x, grid.y) + grid.cell * (blocks[:, :2] + highest - 1) / 2
     # Two blocks of different sides may have the same centre at the border of the grid; their reports are equal.
     places, merged = np.unique(centres, axis=0, return_inverse=True)
-    return Channel.deterministic(grid, Places(places), merged.ravel()[targets.ravel()])
+    return Channel.deterministic(grid, Places(places), merged.ravel()[targets])
+
+
+def _smallest_blocks(grid: Grid, mass: FloatArray, share: float) -> tuple[IntArray, IntArray]:
+    """Return quadtree blocks, by south-west corner and side in cells, and the number of the block of each cell."""
+    depth = (max(grid.columns, grid.rows) - 1).bit_length()
+    cell = np.column_stack(np.divmod(np.arange(len(grid)), grid.columns)[::-1])
+    block = np.column_stack([np.zeros_like(cell), np.full(len(grid), 1 << depth)])
+    for number in range(depth - 1, -1, -1):
+        of_cell = (cell[:, 1] >> number << depth) + (cell[:, 0] >> number)
+        enough = np.bincount(of_cell, weights=mass)[of_cell] >= share * (1 - SLACK)
+        quarter = np.column_stack([cell >> number << number, np.full(len(grid), 1 << number)])
+        block = np.where(enough[:, None], quarter, block)
+    blocks, targets = np.unique(block, axis=0, return_inverse=True)
+    return blocks, targets.ravel()
 
 
 def _first_radius(mass: FloatArray, share: float) -> FloatArray:
@@ -587,7 +635,7 @@ def _fit(people: Prior, *, share: float, level: float, everywhere: bool) -> _Lan
     nodes, parts = _halved(xy, corners) if everywhere else (xy, corners)
     # The parts of a triangle have its scale.
     of = np.arange(len(parts)) % len(corners)
-    mass = np.bincount(Places(nodes).nearest(grid.xy), weights=people.mass, minlength=len(nodes))
+    mass = np.bincount(Places(nodes).nearest(grid.xy), weights=people.mass, minlength=len(nodes)).astype(float)
     net, balls = _Land(nodes, parts, first), _Balls(mass, share, np.asarray(cKDTree(nodes).indices, np.int64))
     farthest = net.farthest * everywhere
     least = np.maximum(first / MOST, grid.cell)
