@@ -209,8 +209,8 @@ def elastic_tables() -> list[str]:
         *balls(people, noise),
         f"| largest loss of {PAIRS:,} random pairs of places, over the promise | {measured(people, noise):.2f} |",
         "",
-        f"With area: each cell counts as {AREA} people more, so that {AMONG:,} are never farther than 3 km, as in the "
-        "experiments of PETS 2015.",
+        f"With area: each cell counts as {AREA} people more, which are {AMONG:,} in a disc with a radius of 3 km, "
+        "the radius of PETS 2015 for the country.",
         "",
         "| people by the density around them | metres per unit of privacy loss | median error | mean error "
         "| with area: metres per unit | median error | mean error |",
