@@ -39,6 +39,8 @@ LEAF = 0.8
 """Largest side of a leaf, in units of privacy loss."""
 FEWEST = 8
 """Leaves along the longer side of the region, at least."""
+MOST_LEAVES = 100_000
+"""Leaves of a mechanism, at most."""
 ROUNDS = 8
 """Adjustments of the scale."""
 STEP = 2.0
@@ -56,7 +58,7 @@ STEPS = 1 << 12
 TILE = 128
 """Triangles whose rows are computed together."""
 KEPT = 1 << 25
-"""Numbers of rows that are kept."""
+"""Weights of rows that are kept, each with its distance: 512 MB."""
 SLACK = 1e-9
 """Rounding of sums of masses, relative to the share, and of lengths of paths."""
 BLOCK = 256
@@ -96,11 +98,6 @@ def elastic_distance(people: Prior, *, share: float, level: float = math.log(2))
     True
     """
     land = _fit(people, share=share, level=level, everywhere=False)
-    if len(land.xy) > MOST_SITES:
-        raise InvalidInputError(
-            f"the metric needs {plural(len(land.xy), 'site')}, more than {MOST_SITES:,}: "
-            "choose a larger share or a smaller region, or use elastic_noise"
-        )
     _, apart = _within(land.graph(land.scale), np.arange(len(land.xy)), np.inf)
     # Rounded down, so that a ball contains the sites on its border.
     return GraphDistance(Places(land.xy), frozen(np.minimum(apart, apart.T) * (1 - SLACK)))
@@ -168,6 +165,10 @@ class ElasticNoise:
 
     def __repr__(self) -> str:
         return f"ElasticNoise({plural(len(self.sites), 'site')}, share={self.share:.3g}, level={self.level:.3g})"
+
+    def __reduce__(self) -> tuple[type["ElasticNoise"], tuple[object, ...]]:
+        # Without the rows that are kept: a worker computes its own.
+        return ElasticNoise, (self.share, self.level, self._grid, self._land)
 
     @cached_property
     def sites(self) -> Places:
@@ -412,8 +413,11 @@ class ElasticNoise:
         # The tail is for all sites, so the near ones have what is left of their weight.
         np.multiply(area[nodes], np.maximum(np.exp(-self._exponent * apart) - least, 0), out=entries[:, 1:])
         tile = _Tile(corners, nodes, apart, entries, np.cumsum(entries, axis=1)[:, -1])
-        while self._tiles and sum(kept.entries.size for kept in self._tiles.values()) > KEPT:
-            self._tiles.pop(next(iter(self._tiles)), None)
+        # Other threads may add tiles meanwhile.
+        for oldest, kept in list(self._tiles.items()):
+            if sum(other.entries.size for other in list(self._tiles.values())) <= KEPT - kept.entries.size:
+                break
+            self._tiles.pop(oldest, None)
         self._tiles[number] = tile
         return tile
 
@@ -633,6 +637,11 @@ def _fit(people: Prior, *, share: float, level: float, everywhere: bool) -> _Lan
         raise InvalidInputError("people must be a prior on a Grid of at least 2 x 2 cells")
     of_cells = _first_radius(people.mass.reshape(grid.rows, grid.columns), share) * grid.cell / level
     xy = _leaves(grid, LEAF * of_cells)
+    if len(xy) > (most := MOST_LEAVES if everywhere else MOST_SITES):
+        raise InvalidInputError(
+            f"the metric needs {plural(len(xy), 'site')}, more than {most:,}: "
+            "choose a larger share or a smaller region"
+        )
     corners = Delaunay(xy).simplices.astype(np.int64)
     first = of_cells.ravel()[grid.nearest(xy)][corners].mean(axis=1)
     nodes, parts = _halved(xy, corners) if everywhere else (xy, corners)
