@@ -253,20 +253,23 @@ class ElasticNoise:
         source = as_randomness(rng, len(truth))
         triangles, weights = self._located(truth)
         words = source.words(truth, 4, self._purpose)
-        result, left = np.empty(len(truth), dtype=np.int64), np.arange(len(truth))
-        for attempt in count():
-            if not left.size:
-                break
+        result = np.empty(len(truth), dtype=np.int64)
+        # One tile after the other, with all attempts: its rows may not be kept.
+        for left in _groups(self._tile_of[triangles]):
+            drawn = words[left]
+            for attempt in count():
 
-            def further(place: int, step: int, number: int) -> tuple[int, int]:
-                row = int(left[place])  # noqa: B023
-                return source.further(row, truth[row], self._purpose, (4 * attempt + step) * STEPS + number)  # noqa: B023
+                def further(place: int, step: int, number: int) -> tuple[int, int]:
+                    row = int(left[place])  # noqa: B023
+                    return source.further(row, truth[row], self._purpose, (4 * attempt + step) * STEPS + number)  # noqa: B023
 
-            reports, accepted = self._proposed(triangles[left], weights[left], words, further)
-            result[left[accepted]] = reports[accepted]
-            left = left[~accepted]
-            again = [[*further(place, 0, 0), *further(place, 0, 1)] for place in range(len(left))]
-            words = np.array(again, dtype=np.uint64)
+                reports, accepted = self._proposed(triangles[left], weights[left], drawn, further)
+                result[left[accepted]] = reports[accepted]
+                left = left[~accepted]
+                if not left.size:
+                    break
+                again = [[*further(place, 0, 0), *further(place, 0, 1)] for place in range(len(left))]
+                drawn = np.array(again, dtype=np.uint64)
         return self.sites.xy[result]
 
     def _proposed(
