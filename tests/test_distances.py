@@ -42,6 +42,14 @@ def test_a_metric_is_symmetric_zero_at_home_and_obeys_the_triangle(distance: Dis
     assert apart[0, 2] <= (apart[0, 1] + apart[1, 2]) * (1 + 1e-12)
 
 
+@given(st.lists(places, min_size=3, max_size=3))
+def test_great_circles_are_symmetric_and_obey_the_triangle(points: list[tuple[float, float]]) -> None:
+    apart = haversine(points, points)
+    assert (apart == apart.T).all()
+    # Within a tenth of a millimetre; near the antipode the formula rounds to about a metre.
+    assert apart[0, 2] <= (apart[0, 1] + apart[1, 2]) * (1 + 1e-7) + 1e-4
+
+
 @pytest.mark.parametrize("distance", [*METRICS, squared, haversine])
 def test_lists_are_as_good_as_arrays(distance: Distance) -> None:
     a, b = [[2, 48]], [[3.5, 48], [2, 50]]

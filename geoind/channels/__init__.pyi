@@ -7,8 +7,9 @@ from .composition import after_query as after_query
 from .composition import compose as compose
 from .composition import sensitivity as sensitivity
 from .dummies import Dummies as Dummies
-from .elastic import ElasticDistance as ElasticDistance
+from .elastic import ElasticNoise as ElasticNoise
 from .elastic import elastic_distance as elastic_distance
+from .elastic import elastic_noise as elastic_noise
 from .elastic import people_cloaking as people_cloaking
 from .formulas import linear_laplace as linear_laplace
 from .interpolated import Interpolated as Interpolated

@@ -25,7 +25,7 @@ from geoind import (
     discretise,
     exponential,
 )
-from geoind.channels import Dummies, Interpolated
+from geoind.channels import Dummies, Interpolated, elastic_noise
 from geoind.distances import euclidean
 
 EPSILON = math.log(4) / 200
@@ -54,6 +54,7 @@ EXAMPLES: dict[str, Example] = {
     "exponential": Example(exponential(GRID, GRID, epsilon=EPSILON, score=euclidean), 0.94819 * EPSILON, 0.4),
     "interpolated": Example(Interpolated(discretise(NOISE, GRID)), 1.442509 * EPSILON, 0.4),
     "deployed": Example(Projected(Interpolated(discretise(NOISE, GRID)), PLANE), 1.442569 * EPSILON, 0.4),
+    "elastic": Example(elastic_noise(Prior.from_counts(GRID, range(81)), share=0.2), 0.566479 * EPSILON, 0.3),
     "snapped": Example(PostProcessed(NOISE, GRID.snap), EPSILON, 0.3),
     "truncated": Example(PostProcessed(NOISE, ClosestIn(shapely.box(-700, -700, 700, 700))), EPSILON),
     "truncated to an L": Example(

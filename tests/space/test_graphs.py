@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -74,6 +75,63 @@ def test_degrees_need_a_projection() -> None:
     roads = road_distance(graph, one_way="both", projection=Projection(24.94, 60.17))
     assert roads.nodes == (1, 2)
     assert 550 < np.hypot(*(roads.sites.xy[1] - roads.sites.xy[0])) < 560
+
+
+def osmnx_like() -> "nx.MultiDiGraph[Any]":
+    """Streets as OSMnx returns them: degrees, keyed parallel edges, attributes that are lists or are missing."""
+    graph = nx.MultiDiGraph(crs="epsg:4326")
+    for name, (east, north) in {101: (0, 0), 102: (1, 0), 103: (1, 1), 104: (0, 1), 105: (2, 1)}.items():
+        graph.add_node(name, x=24.94 + 0.002 * east, y=60.17 + 0.001 * north, street_count=3)
+    for u, v, metres in ((101, 102, 112.0), (102, 103, 112.0), (103, 104, 111.5), (104, 101, 111.4)):
+        graph.add_edge(u, v, osmid=[u, v], length=metres, oneway=True)
+    graph.add_edge(101, 102, length=300.0, highway="footway")
+    for u, v in ((103, 105), (105, 103)):
+        graph.add_edge(u, v, length=np.float64(112.0), oneway=False)
+    return graph
+
+
+def test_a_graph_of_networkx_has_the_lengths_that_networkx_finds() -> None:
+    graph, plane = osmnx_like(), Projection(24.94, 60.17)
+    both = road_distance(graph, one_way="both", projection=plane)
+    expected = dict(nx.all_pairs_dijkstra_path_length(graph.to_undirected(), weight="length"))
+    assert both.nodes == tuple(graph.nodes)
+    longer = road_distance(graph, one_way="longer", projection=plane)
+    there = dict(nx.all_pairs_dijkstra_path_length(graph, weight="length"))
+    for row, u in enumerate(both.nodes):
+        for column, v in enumerate(both.nodes):
+            assert both.apart[row, column] == pytest.approx(expected[u][v])
+            assert longer.apart[row, column] == pytest.approx(max(there[u][v], there[v][u]))
+    # Back from 102 to 101: around the block.
+    assert longer.apart[0, 1] == pytest.approx(112 + 111.5 + 111.4)
+    noise = exponential(both.sites, both.sites, epsilon=0.01, distance=both)
+    assert tight_epsilon(noise, both) <= 0.01
+
+
+def test_other_classes_of_networkx_are_read_too() -> None:
+    path = nx.path_graph(4)
+    for name in path:
+        path.nodes[name].update(x=100.0 * name, y=0.0)
+    nx.set_edge_attributes(path, 100.0, "metres")
+    assert road_distance(path, one_way="both", length="metres").apart[0].tolist() == [0, 100, 200, 300]
+    largest = osmnx_like().subgraph([101, 102, 103, 104])
+    assert len(road_distance(largest, one_way="longer", projection=Projection(24.94, 60.17)).sites) == 4
+
+
+def test_graphs_of_networkx_without_a_metric_are_refused() -> None:
+    plane = Projection(24.94, 60.17)
+    for metres, message in ((-5.0, "positive and finite"), (np.nan, "positive and finite"), ("112 m", "length")):
+        graph = osmnx_like()
+        graph[101][102][0]["length"] = metres
+        with pytest.raises(InvalidInputError, match=message):
+            road_distance(graph, one_way="both", projection=plane)
+    apart = osmnx_like()
+    apart.add_node(999, x=24.95, y=60.18)
+    with pytest.raises(InvalidInputError, match="2 parts"):
+        road_distance(apart, one_way="both", projection=plane)
+    one_way = osmnx_like()
+    one_way.remove_edge(105, 103)
+    with pytest.raises(InvalidInputError, match="in the direction of its edges"):
+        road_distance(one_way, one_way="longer", projection=plane)
 
 
 TWO = {1: {"x": 0, "y": 0}, 2: {"x": 9, "y": 0}, 3: {"x": 9, "y": 9}}
