@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -89,6 +90,7 @@ QUIET = [
 ]
 
 
+@cache
 def slow_rank(path: Path) -> int:
     """Return where `SLOW` lists a file, or the folder that it is in; its length if it does not."""
     return next((rank for rank, slow in enumerate(SLOW) if path.is_relative_to(FOLDER / slow)), len(SLOW))
