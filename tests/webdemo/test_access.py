@@ -1,6 +1,7 @@
-"""The demo for everybody: axe-core in every tab and theme, keys, spoken words, forced colours, no motion."""
+"""The demo for everybody: axe-core and screens in every tab and theme, keys, spoken words, colours, no motion."""
 
 import re
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -21,16 +22,47 @@ def violations(page: Page) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
 
 
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"
+
+SCREENS = {"wide": (1440, 900), "phone": (390, 844), "zoom-200": (720, 450), "zoom-400": (360, 240)}
+
+# What is wider than the window, and texts that are wider than their box.
+OVERFLOW = """
+[...document.querySelectorAll('body, button, label, output, dd, td')].filter(
+    e => e.offsetParent !== null && e.clientWidth && !e.closest('.figures') && e.scrollWidth > e.clientWidth + 1
+).map(e => e.outerHTML.slice(0, 200))
+"""
+
+
 @pytest.mark.parametrize("tab", TABS)
-def test_axe_finds_no_violation(watched: Page, demo_url: str, tab: str) -> None:
+def test_axe_finds_no_violation_and_each_tab_fits_every_screen(watched: Page, demo_url: str, tab: str) -> None:
+    ARTEFACTS.mkdir(exist_ok=True)
     show(watched, demo_url, tab, "&show-belief=1&show-remapped=1")
-    watched.locator("#expert").evaluate("details => { details.open = true; }")
+    if tab == "again":
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
     for theme in ("light", "dark"):
         if watched.locator("html").get_attribute("data-theme") != theme:
             watched.locator("#theme").click()
             settle(watched)
+        for screen, (width, height) in SCREENS.items():
+            watched.set_viewport_size({"width": width, "height": height})
+            # The header is one line; title, sentence and finding are seen without scrolling.
+            tools = watched.locator(".bar > *, .tools > *").evaluate_all(
+                "all => all.map(one => one.getBoundingClientRect()).map(({top, bottom}) => (top + bottom) / 2)"
+            )
+            assert max(tools) - min(tools) < 4, screen
+            for part in ("h2:visible", "p:visible >> nth=0", "#finding"):
+                expect(watched.locator(f"#lead {part}").first).to_be_in_viewport(ratio=1)
+            assert watched.evaluate(OVERFLOW) == [], screen
+            if screen in {"wide", "phone"}:
+                watched.screenshot(path=ARTEFACTS / f"demo-{tab}-{theme}-{screen}.png")
+        watched.set_viewport_size({"width": 1440, "height": 900})
+        watched.locator("#expert").evaluate("details => { details.open = true; }")
         assert violations(watched) == [], theme
+        watched.locator("#expert").evaluate("details => { details.open = false; }")
     # Every slider says its value with its unit.
+    watched.locator("#expert").evaluate("details => { details.open = true; }")
     sliders = watched.locator("input[type=range]:visible")
     for text in sliders.evaluate_all("all => all.map(slider => slider.getAttribute('aria-valuetext'))"):
         assert text
