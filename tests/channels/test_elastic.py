@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from geoind import Grid, InvalidInputError, Places, Prior, exponential, min_loss_given_epsilon, tight_epsilon
 from geoind.channels import ElasticDistance, Interpolated, elastic_distance, people_cloaking
 from geoind.errors import NotStochasticError
+from tests.trials import trials
 
 SHARE = 0.01
 
@@ -48,7 +49,7 @@ def test_every_ball_holds_its_people_and_not_many_more(elastic: ElasticDistance)
     assert np.median(held) < 2.5 * SHARE
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=trials(20), deadline=None)
 @given(st.integers(4, 16), st.integers(4, 16), st.integers(0, 1000), st.floats(0.02, 0.9), st.floats(0.1, 3))
 def test_balls_hold_their_people_whatever_the_density(
     columns: int, rows: int, seed: int, share: float, level: float
