@@ -43,7 +43,8 @@ ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3,ra
 # tests/conftest.py puts the slow files first: no worker is left with a long file at the end. Three workers for two
 # cores, because tests wait for browsers, servers and the JVM.
 TESTS = ["-m", "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
-FAST = ["-m", "not slow"]
+# The fast tests compute and seldom wait, and a worker's imports and collection take as long as 600 of them.
+FAST = ["-n", str(min(os.cpu_count() or 2, 4)), "-m", "not slow"]
 SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
 EXAMPLES = ["geoind"]
 """The doctests: every public name has one, and a Python between two that are tested needs no more."""
