@@ -9,7 +9,7 @@ python3 dev.py bench    the benchmarks of benchmarks/, by name (without a name: 
 python3 dev.py notebooks  run the notebooks and store them with their pictures
 python3 dev.py docs     build the documentation as a site: docs/_build/html/index.html
 python3 dev.py mutants  change the named files at random places and count the changes that the tests detect
-python3 dev.py ci       run in a new clone, the built packages, every test; on the newest Python the fast tests,
+python3 dev.py ci       run in a new clone, the built wheel, every test; on the newest Python the fast tests,
                         on other Pythons the examples of the library
 
 More arguments of `test` go to pytest: python3 dev.py test tests/mechanisms -x
@@ -43,7 +43,8 @@ ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3,ra
 # tests/conftest.py puts the slow files first: no worker is left with a long file at the end. Three workers for two
 # cores, because tests wait for browsers, servers and the JVM.
 TESTS = ["-m", "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
-FAST = ["-m", "not slow"]
+# The fast tests compute and seldom wait, and a worker's imports and collection take as long as 600 of them.
+FAST = ["-n", str(min(os.cpu_count() or 2, 4)), "-m", "not slow"]
 SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
 EXAMPLES = ["geoind"]
 """The doctests: every public name has one, and a Python between two that are tested needs no more."""
@@ -220,7 +221,7 @@ def docs() -> None:
 
 
 def ci() -> None:
-    """Run a new clone, the built packages, every test, and on other Pythons the fast tests or the examples."""
+    """Run a new clone, the built wheel, every test, and on other Pythons the fast tests or the examples."""
     # Packages that are installed elsewhere must not be found.
     for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
         os.environ.pop(variable, None)
@@ -243,7 +244,7 @@ def ci() -> None:
         test()
         done("python3 dev.py test")
         built.result()
-        done("the built packages, without extras and with the demo's")
+        done("the built wheel, without extras and with the demo's")
 
         for version in promised_pythons() - {*others, f"{sys.version_info.major}.{sys.version_info.minor}"}:
             print(f"!!! Python {version} is not on this machine: NOTHING WAS TESTED ON IT", flush=True)
@@ -271,19 +272,21 @@ def first_command(clone: Path) -> None:
 
 
 def try_packages(folder: Path) -> None:
-    """Build the wheel and the source package of the clone, and use each in an empty environment."""
+    """Build the packages of the clone, and use the wheel in an empty environment, alone and with the demo's extra.
+
+    uv builds the wheel from the source package, so the wheel proves both.
+    """
     uv: list[str | Path] = [PYTHON, "-m", "uv"]
-    constraints = ROOT / "constraints.txt"
     sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=folder / "clone", collect=True)
     packages = sorted((folder / "dist").glob("geoind-*"))
     sh(PYTHON, "-m", "twine", "check", "--strict", *packages, collect=True)
-    for package in packages:
-        empty = folder / f"empty-{package.suffix[1:]}"
-        python = empty / PYTHON.relative_to(VENV)
-        sh(*uv, "venv", "-q", "--python", sys.executable, empty, collect=True)
-        for wanted, part in ((str(package), []), (f"{package}[demo]", ["demo"])):
-            sh(*uv, "pip", "install", "-q", "--python", python, "-c", constraints, wanted, collect=True)
-            sh(python, "-I", ROOT / ".ci" / "installed.py", *part, folder=folder, collect=True)
+    [wheel] = [package for package in packages if package.suffix == ".whl"]
+    empty = folder / "empty"
+    python = empty / PYTHON.relative_to(VENV)
+    sh(*uv, "venv", "-q", "--python", sys.executable, empty, collect=True)
+    for wanted, part in ((str(wheel), []), (f"{wheel}[demo]", ["demo"])):
+        sh(*uv, "pip", "install", "-q", "--python", python, "-c", ROOT / "constraints.txt", wanted, collect=True)
+        sh(python, "-I", ROOT / ".ci" / "installed.py", *part, folder=folder, collect=True)
 
 
 def make_environment(python: str, folder: Path) -> Path:

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -34,22 +35,22 @@ SLOW_FIXTURES = {"browser", "spark", "server", "demo_app"}
 """A browser, a JVM, a PostgreSQL server, the demo with its town."""
 
 SLOW = [
+    "webdemo",
     "adapters/test_spark.py",
     "adapters/test_engines.py",
-    "webdemo",
-    "docs/test_notebooks.py",
     "docs/test_site.py",
-    "docs/test_docs.py",
+    "extension",
     "audits/test_audit.py",
+    "docs/test_notebooks.py",
     "files/test_paid_once.py",
+    "docs/test_docs.py",
+    "docs/test_commands.py",
     "files/test_paid_model.py",
     "traces/test_payment.py",
     "test_hostile_text.py",
+    "evaluation/test_report.py",
     "adapters/test_dask.py",
     "cli/test_demo.py",
-    "docs/test_commands.py",
-    "evaluation/test_report.py",
-    "extension",
     "files/test_fuzz.py",
     "files/test_planted.py",
     "files/test_private.py",
@@ -89,6 +90,7 @@ QUIET = [
 ]
 
 
+@cache
 def slow_rank(path: Path) -> int:
     """Return where `SLOW` lists a file, or the folder that it is in; its length if it does not."""
     return next((rank for rank, slow in enumerate(SLOW) if path.is_relative_to(FOLDER / slow)), len(SLOW))

@@ -54,6 +54,8 @@ def spark(events: Path) -> "Iterator[SparkSession]":
 
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
+        # Many small jobs: optimising their code costs the JVM more than running it.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
         "spark.eventLog.dir": events.as_uri(),

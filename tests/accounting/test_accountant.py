@@ -18,6 +18,7 @@ from geoind import (
 )
 from geoind.accounting.accountant import delta_bounds, delta_of_reports, level_bounds, level_of_reports
 from geoind.arrays import FloatArray
+from tests.trials import trials
 
 LN4 = math.log(4)
 
@@ -82,7 +83,7 @@ def brute_force(pairs: list[tuple[FloatArray, FloatArray]], level: float) -> flo
     return float(np.maximum(here - math.exp(level) * there, 0).sum())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=trials(40), deadline=None)
 @given(st.integers(1, 6), st.floats(0.05, 1.5), st.floats(0.0, 3.0))
 def test_small_channels_are_bracketed_by_brute_force(reports: int, epsilon: float, level: float) -> None:
     channel = randomised_response(3, epsilon=epsilon)
@@ -153,7 +154,7 @@ def test_mixtures_agree_with_the_sum_of_drawn_losses() -> None:
         assert upper - lower < 1e-3 * upper
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=trials(30), deadline=None)
 @given(
     st.sampled_from([NOISE, PlanarGaussian(700.0), SphericalLaplace(NOISE.epsilon)]),
     st.integers(1, 300),
@@ -235,7 +236,7 @@ def test_the_order_and_the_grouping_of_a_mixture_do_not_count() -> None:
     )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=trials(30), deadline=None)
 @given(st.integers(1, 200), st.floats(0.01, 0.3))
 def test_the_delta_of_a_level_is_the_delta_it_was_made_for(reports: int, delta: float) -> None:
     level = level_of_reports(NOISE, reports=reports, radius=100, delta=delta)

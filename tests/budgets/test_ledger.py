@@ -27,6 +27,7 @@ from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import Randomness, RandomnessLike, Words
 from tests.postgres import Server
+from tests.trials import trials
 
 EPSILON = math.log(4) / 200
 
@@ -78,7 +79,7 @@ def test_thousands_of_small_charges_add_up_exactly(url: str) -> None:
     reports=st.integers(1, 5000),
     epsilon=st.floats(3e-6, 0.2),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=trials(60), deadline=None)
 def test_a_budget_of_n_epsilon_pays_for_n_reports_and_not_for_one_more(reports: int, epsilon: float) -> None:
     ledger = Ledger("sqlite://", budget=reports * epsilon)
     ledger.charge("ana", epsilon, reports=reports)
@@ -88,7 +89,7 @@ def test_a_budget_of_n_epsilon_pays_for_n_reports_and_not_for_one_more(reports: 
 
 
 @given(st.lists(st.floats(1e-6, 1e-3), min_size=1, max_size=30))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=trials(30), deadline=None)
 def test_what_is_recorded_is_never_less_than_what_was_spent(charges: list[float]) -> None:
     ledger = Ledger("sqlite://", budget=1)
     for epsilon in charges:
@@ -103,7 +104,7 @@ def test_what_is_recorded_is_never_less_than_what_was_spent(charges: list[float]
     budget=st.floats(1e-9, 900),
     parts=st.lists(st.floats(1e-3, 0.9), min_size=1, max_size=12),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=trials(60), deadline=None)
 def test_no_overdraft_is_larger_than_a_billionth(budget: float, parts: list[float]) -> None:
     with Ledger("sqlite://", budget=budget) as ledger:
         for part in parts:

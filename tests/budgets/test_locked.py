@@ -14,6 +14,7 @@ from geoind.accounting import PersonLevel, Promise
 from geoind.budgets.costs import as_cost, limit_of
 from geoind.errors import LedgerError
 from tests.postgres import Server
+from tests.trials import trials
 
 BUDGETS: dict[str, float | Promise] = {
     "sum": 0.05,
@@ -126,7 +127,7 @@ COSTS = st.lists(st.sampled_from([0.001, 0.002, 0.004, 0.01]), max_size=12)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUDGETS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=trials(300), deadline=None)
 @given(before=COSTS, bill=COSTS, kept=st.lists(st.booleans(), min_size=12, max_size=12))
 def test_what_allows_all_charges_allows_each_part_of_them(
     name: str, before: list[float], bill: list[float], kept: list[bool]

@@ -12,6 +12,7 @@ from geoind.arrays import FloatArray
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.spherical import SphericalLaplace
 from tests.channels.grids import grids
+from tests.trials import trials
 
 
 def reference(rate: float, x: tuple[float, float], y: tuple[float, float], panels: int = 60) -> float:
@@ -87,7 +88,7 @@ def test_rows_sum_to_one_and_the_promise_is_kept_at_every_scale(
 
 
 @given(grids(), st.floats(-11, 3))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=trials(60), deadline=None, derandomize=True)
 def test_the_promise_is_kept_on_any_grid(grid: Grid, scales_per_cell: float) -> None:
     epsilon = 10**scales_per_cell / grid.cell
     assert discretise(PlanarLaplace(epsilon), grid).epsilon <= epsilon

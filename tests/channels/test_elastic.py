@@ -26,6 +26,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.channels import ElasticNoise, elastic_distance, elastic_noise, people_cloaking
 from geoind.errors import NotStochasticError
 from geoind.space import GraphDistance
+from tests.trials import trials
 
 SHARE = 0.01
 
@@ -77,7 +78,7 @@ def random_people(columns: int, rows: int, seed: int) -> Prior:
     return Prior.from_counts(Grid(0, 0, cell=50, columns=columns, rows=rows), np.where(mass < 1, 0, mass))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=trials(20), deadline=None)
 @given(st.integers(4, 16), st.integers(4, 16), st.integers(0, 1000), st.floats(0.02, 0.9), st.floats(0.1, 3))
 def test_balls_hold_their_people_whatever_the_density(
     columns: int, rows: int, seed: int, share: float, level: float

@@ -26,6 +26,7 @@ from geoind.channels import linear_laplace
 from geoind.channels.formulas import axis_cases, loss_per_step, spread_over
 from geoind.distances import discrete, euclidean, from_matrix
 from tests.channels.grids import grids
+from tests.trials import trials
 
 PAPER = Grid(0, 0, cell=100, columns=9, rows=9)
 
@@ -63,7 +64,7 @@ def test_planar_geometric_attains_its_promise_and_never_exceeds_it(rate: float, 
 
 
 @given(grids(), st.floats(-11, 3))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=trials(60), deadline=None, derandomize=True)
 def test_planar_geometric_keeps_its_promise_on_any_grid(grid: Grid, rate: float) -> None:
     epsilon = 10**rate / grid.cell
     assert planar_geometric(grid, epsilon=epsilon).epsilon <= epsilon
@@ -199,7 +200,7 @@ def test_rows_sum_to_one_and_the_promise_is_kept(
 
 @both
 @given(st.integers(2, 300), st.floats(-4, 5), st.floats(-11, 2))
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=trials(40), deadline=None, derandomize=True)
 def test_the_promise_is_kept_on_any_line(make: Callable[..., Channel], n: int, cell: float, rate: float) -> None:
     epsilon = 10**rate / 10**cell
     assert make(n, epsilon=epsilon, cell=10**cell).epsilon <= epsilon

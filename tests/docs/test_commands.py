@@ -92,10 +92,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=name_of)
+@pytest.mark.parametrize("document", [page for page in PAGES if commands(page)], ids=name_of)
 @pytest.mark.usefixtures("files")
-def test_the_commands_of_a_page_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for command, after in commands(page):
+def test_the_commands_of_a_page_run(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, after in commands(document):
         if after.startswith("geoind: "):
             continue  # the error message of a bad record
         arguments = shlex.split(re.sub(r"\[.*?\]", "", command), comments=True)

@@ -1,16 +1,20 @@
 """The notebooks are stored with small pictures of today's cells, and run from top to bottom, on any places."""
 
 import importlib.util
+import io
 import re
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from geoind.evaluation import synthetic_city
+from tests.apart import apart
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 _spec = importlib.util.spec_from_file_location("refresh", FOLDER / "refresh.py")
@@ -64,19 +68,46 @@ def test_what_is_stored_is_small_and_names_no_path_of_a_machine(notebook: Path) 
     assert not [cell for cell in book.cells if "execution" in cell.metadata]
 
 
+def drawn(namespace: dict[str, Any]) -> int:
+    """Draw the figures of a cell as a notebook does after it, close them, and return how many there were."""
+    figures = {id(value): value for value in namespace.values() if isinstance(value, Figure)}
+    figures |= {id(figure): figure for figure in map(plt.figure, plt.get_fignums())}
+    for figure in figures.values():
+        figure.savefig(io.BytesIO(), dpi=40)
+    plt.close("all")
+    for name in [name for name, value in namespace.items() if id(value) in figures]:
+        del namespace[name]
+    return len(figures)
+
+
 @pytest.mark.notebook
 @every_notebook
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path) -> None:
-    """Run each notebook once: on the places of a file if it takes one, else on its own."""
-    file = None
+def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run each notebook once: on the places of a file if it takes one, else on its own.
+
+    The first one runs in a kernel, as for a reader; the cells of the others run here, because a kernel's start
+    takes as long as most of them.
+    """
+    if notebook == NOTEBOOKS[0]:
+        book = refresh.run(notebook, tmp_path)
+        assert pictures(book) >= 2
+        assert not [output for output in outputs(book) if output.get("name") == "stderr"]
+        return
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(refresh.PLACES, raising=False)
     if notebook in ON_PLACES:
-        file = tmp_path / "places.csv"
         places = synthetic_city(64, lon=24.94, lat=60.17).sample_lonlat(3000, rng=3)
-        pd.DataFrame(places, columns=["lon", "lat"]).to_csv(file, index=False)
-    book = refresh.run(notebook, tmp_path, places=file)
-    assert pictures(book) >= 2
-    assert not [output for output in outputs(book) if output.get("name") == "stderr"]
+        pd.DataFrame(places, columns=["lon", "lat"]).to_csv("places.csv", index=False)
+        monkeypatch.setenv(refresh.PLACES, str(tmp_path / "places.csv"))
+    count, namespace = 0, {"__name__": "__main__"}
+    plt.switch_backend("agg")
+    with matplotlib.rc_context():
+        for cell in nbformat.read(notebook, as_version=4).cells:
+            if cell.cell_type == "code":
+                apart(exec, compile(cell.source, notebook.stem, "exec"), namespace)
+                count += drawn(namespace)
+    assert count >= 2
 
 
 @pytest.mark.notebook

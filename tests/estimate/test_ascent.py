@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from geoind.arrays import FloatArray
 from geoind.estimate.ascent import LEAST_MASS, ascend, climbed, held_out_steps
 from geoind.estimate.observation import _ChannelReports, _Together
+from tests.trials import trials
 
 
 def unchanged(mass: FloatArray) -> FloatArray:
@@ -28,7 +29,7 @@ def log_likelihood(reports: _ChannelReports, mass: FloatArray) -> float:
     return float(reports.counts @ np.log(mass @ reports.columns) / reports.counts.sum())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=trials(60), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 12), st.integers(2, 12))
 def test_the_likelihood_never_falls(seed: int, sites: int, outputs: int) -> None:
     reports = random_reports(seed, sites, outputs)

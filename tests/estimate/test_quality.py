@@ -7,6 +7,7 @@ from scipy.optimize import linprog
 from geoind import Grid, InvalidInputError, Places, Prior
 from geoind.errors import SitesMismatchError
 from geoind.estimate import earth_movers_distance, hotspots_found, total_variation
+from tests.trials import trials
 
 GRID = Grid(0, 0, cell=100, columns=6, rows=5)
 
@@ -41,7 +42,7 @@ def test_the_distance_is_the_optimum_of_the_transport_program() -> None:
     assert earth_movers_distance(first, second) == pytest.approx(best.fun, rel=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=trials(25), deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_sliced_distance_is_a_lower_bound_and_not_a_loose_one(one: int, other: int) -> None:
     first, second = random_prior(one), random_prior(other)

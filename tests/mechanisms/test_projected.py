@@ -27,6 +27,7 @@ from geoind import (
 )
 from geoind.mechanisms.protocol import check_inside
 from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, PARIS, apart, share_within
+from tests.trials import trials
 
 GEOD = pyproj.Geod(ellps="WGS84")
 NOISE = PlanarLaplace(0.01)
@@ -79,7 +80,7 @@ def test_places_outside_the_domain_are_refused_before_anything_is_charged(
         private_query(lat=lat, lon=lon, radius=300, mechanism=mechanism)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=trials(60), deadline=None)
 @given(
     st.sampled_from(["local", "EPSG:2154", "EPSG:27700", "EPSG:2193", "EPSG:3035", "EPSG:3031", "oslo"]),
     st.integers(0, 2**32 - 1),

@@ -171,7 +171,8 @@ def metres(place: tuple[float, float], reports: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("epsilon", [EPSILON, 2e-4, 4e-6])
 def test_distances_fit_and_five_percent_more_or_less_is_seen(epsilon: float, place: tuple[float, float]) -> None:
     globe = SphericalLaplace(epsilon)
-    radius = metres(place, draw(epsilon, place))
+    # The distributions are 0.027 apart in the sense of Kolmogorov; 25,000 draws see 0.014.
+    radius = metres(place, draw(epsilon, place, 25_000))
     assert fits(radius, globe.radius_cdf)
     assert not fits(1.05 * radius, globe.radius_cdf)
     assert not fits(0.95 * radius, globe.radius_cdf)

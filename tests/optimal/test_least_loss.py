@@ -38,6 +38,7 @@ from geoind.optimal.least_loss import (
     _Task,
 )
 from geoind.optimal.newton import NewtonSystem
+from tests.trials import trials
 
 REFERENCE = {
     (2, 0.01): 54.55511485,
@@ -154,7 +155,7 @@ def problems(draw: st.DrawFn) -> tuple[Prior, Places, Distance, Distance, float]
 
 
 @given(problems())
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=trials(60), deadline=None, derandomize=True)
 def test_random_problems_agree_with_highs(problem: tuple[Prior, Places, Distance, Distance, float]) -> None:
     prior, outputs, loss, distance, epsilon = problem
     best = min_loss_given_epsilon(prior, epsilon=epsilon, outputs=outputs, loss=loss, distance=distance)
@@ -328,7 +329,7 @@ def task(seed: int, side: int = 3, epsilon: float = 0.01) -> _Task:
 
 
 @given(st.integers(0, 1000), st.floats(-4, -1))
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=trials(15), deadline=None, derandomize=True)
 def test_one_report_for_all_brackets_the_optimum(seed: int, epsilon: float) -> None:
     problem = task(seed, 2, 10**epsilon)
     ignorant = _one_report_for_all(problem)

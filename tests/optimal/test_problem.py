@@ -11,6 +11,7 @@ from geoind.distances import Distance, discrete, euclidean, manhattan
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.optimal import least_loss
 from geoind.optimal.problem import as_loss, as_metric, keep_promise
+from tests.trials import trials
 
 METRIC = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.5], [2.0, 1.5, 0.0]])
 
@@ -66,7 +67,7 @@ def promising(epsilon: float, distance: Distance = euclidean) -> np.ndarray:
 
 
 @given(st.floats(-13, 0.5), st.sampled_from([euclidean, manhattan]), st.integers(0, 100))
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=trials(60), deadline=None, derandomize=True)
 def test_a_matrix_over_its_promise_is_brought_under_it_with_little_to_spare(
     over: float, distance: Distance, seed: int
 ) -> None:

@@ -25,6 +25,7 @@ from geoind.channels import after_query, linear_laplace
 from geoind.distances import Distance, discrete, euclidean, from_matrix, hamming, normalised_manhattan, squared
 from geoind.errors import SitesMismatchError
 from geoind.optimal import regret, universality_gap
+from tests.trials import trials
 
 
 def in_steps(*costs: float) -> Distance:
@@ -41,7 +42,7 @@ MONOTONE = [discrete, euclidean, squared, in_steps(0, 1, 1, 1, 7), in_steps(0, 0
     arrays(np.float64, 5, elements=st.sampled_from([0.0, 0.01, 0.3, 1.0, 4.0])).filter(np.any),
     st.sampled_from([0.1, 0.7, 2.0]),
 )
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=trials(5), deadline=None, derandomize=True)
 def test_the_geometric_mechanism_remapped_is_optimal_for_every_prior_and_monotone_loss(
     loss: Distance, beyond: int, weights: FloatArray, epsilon: float
 ) -> None:

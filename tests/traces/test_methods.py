@@ -30,6 +30,7 @@ from geoind.traces.laws import run_quantile, shares
 from geoind.traces.questions import arc_length
 from tests.keywords import Place
 from tests.traces.walks import KEY, LAT, LON, METRE, walk_north
+from tests.trials import trials
 
 HERE = (2.2945, 48.8584)
 HIDDEN = ((np.arange(4000) + 0.5) / 4000)[:, None]
@@ -87,7 +88,7 @@ def test_a_wanted_rate_is_what_the_guessed_moves_cost() -> None:
 HOME: Place = {"lat": 48.8584, "lon": 2.2945}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=trials(50), deadline=None)
 @given(st.lists(st.floats(1, 1200), min_size=1, max_size=40))
 def test_a_report_is_repeated_until_its_minutes_are_over_wherever_the_person_goes(gaps: list[float]) -> None:
     session = TraceSession(Cached(0.01, minutes=10), key=KEY)
@@ -222,7 +223,7 @@ METHODS: list[TraceMethod] = [
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=trials(15), deadline=None)
 @given(
     steps=st.lists(st.tuples(st.floats(30, 4000), st.floats(-9000, 9000)), min_size=2, max_size=40),
     hours=st.floats(1, 6),

@@ -8,6 +8,7 @@ import schemathesis
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
+from tests.trials import trials
 from tests.webdemo.asking import HERE
 
 FAR = {"lat": 48.8584, "lon": 2.2945}
@@ -70,7 +71,7 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
     api_schema: Any, path: str, mode: schemathesis.GenerationMode
 ) -> None:
     @given(case=api_schema[path]["POST"].as_strategy(generation_mode=mode))
-    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(max_examples=trials(30), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
     def fuzz(case: "schemathesis.Case[Any]") -> None:
         # A location far from the town is well-formed and still refused, with a 400.
         case.call_and_validate(excluded_checks=[positive_data_acceptance])

@@ -106,23 +106,22 @@ def test_the_belief_is_coloured_by_building_with_contours_a_legend_and_a_sentenc
     expect(watched.locator("path.contour")).to_have_count(0)
 
 
-def test_another_place_is_in_a_building_and_gets_fresh_noise(watched: Page, demo_url: str) -> None:
+def test_explore_draws_what_is_ticked_and_nothing_jumps(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "explore")
-    inside = watched.evaluate("fetch('/api/town').then(a => a.json()).then(t => t.buildings.map(b => b.inside))")
-    offsets = set()
-    for _ in range(3):
-        with answered(watched, "/api/explore") as answer:
-            watched.get_by_role("button", name="Another place").click()
+    expect(watched.locator("#report-error")).to_have_text(re.compile(r"\d"))
+    zoom = watched.evaluate("demo_map.getZoom()")
+    watched.get_by_label("The lattice of reports").check()
+    expect(watched.locator(".line-ring")).to_have_count(1)
+    watched.get_by_label("The lattice of reports").uncheck()
+    expect(watched.locator(".line-ring")).to_have_count(0)
+    assert watched.evaluate("demo_map.getZoom()") == zoom
+    expect(watched.locator("#lattice-note")).to_contain_text("1.1 m from row to row")
+    before = watched.evaluate(TOPS)
+    for factor, radius in ((2, 200), (16, 25), (10.5, 110)):
+        set_slider(watched, "factor", factor)
+        set_slider(watched, "radius", radius)
         settle(watched)
-        asked = sent(answer.value.request)
-        assert [asked["lat"], asked["lon"]] in inside
-        report = answer.value.json()["report"]
-        offsets.add((round(report["lat"] - asked["lat"], 5), round(report["lon"] - asked["lon"], 5)))
-    assert len(offsets) == 3
-
-
-def test_explore_draws_what_is_ticked(watched: Page, demo_url: str) -> None:
-    show(watched, demo_url, "explore")
+        assert watched.evaluate(TOPS) == before
     parts = {
         "One report": ".dot-report",
         "Rings of 50, 90, 95, 99 %": ".circle-ring",
@@ -138,19 +137,7 @@ def test_explore_draws_what_is_ticked(watched: Page, demo_url: str) -> None:
     expect(watched.locator(".pin-truth")).to_have_count(1)
 
 
-def test_the_lattice_shows_when_ticked(watched: Page, demo_url: str) -> None:
-    show(watched, demo_url, "explore")
-    expect(watched.locator("#report-error")).to_have_text(re.compile(r"\d"))
-    zoom = watched.evaluate("demo_map.getZoom()")
-    watched.get_by_label("The lattice of reports").check()
-    expect(watched.locator(".line-ring")).to_have_count(1)
-    watched.get_by_label("The lattice of reports").uncheck()
-    expect(watched.locator(".line-ring")).to_have_count(0)
-    assert watched.evaluate("demo_map.getZoom()") == zoom
-    expect(watched.locator("#lattice-note")).to_contain_text("1.1 m from row to row")
-
-
-def test_new_noise_moves_the_report_and_a_slider_scales_it(watched: Page, demo_url: str) -> None:
+def test_new_noise_and_another_place_move_the_report_and_a_slider_scales_it(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "explore")
     first = number(watched.locator("#report-error"))
     with answered(watched, "/api/explore") as scaled:
@@ -164,6 +151,18 @@ def test_new_noise_moves_the_report_and_a_slider_scales_it(watched: Page, demo_u
     reports = [answer.value.json()["report"] for answer in (scaled, moved)]
     assert (reports[0]["lat"], reports[0]["lon"]) != (reports[1]["lat"], reports[1]["lon"])
     assert number(watched.locator("#report-error")) == pytest.approx(reports[1]["error"], abs=1, rel=0.06)
+    # Another place is in a building and gets fresh noise.
+    inside = watched.evaluate("fetch('/api/town').then(a => a.json()).then(t => t.buildings.map(b => b.inside))")
+    offsets = set()
+    for _ in range(3):
+        with answered(watched, "/api/explore") as answer:
+            watched.get_by_role("button", name="Another place").click()
+        settle(watched)
+        asked = sent(answer.value.request)
+        assert [asked["lat"], asked["lon"]] in inside
+        report = answer.value.json()["report"]
+        offsets.add((round(report["lat"] - asked["lat"], 5), round(report["lon"] - asked["lon"], 5)))
+    assert len(offsets) == 3
 
 
 def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
@@ -180,17 +179,6 @@ def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
         watched.keyboard.press("Enter")
     assert sent(second.value)["lat"] == pytest.approx(middle, abs=1e-6)
     assert sent(second.value)["lat"] > sent(first.value)["lat"]
-
-
-def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> None:
-    show(watched, demo_url, "explore")
-    settle(watched)
-    before = watched.evaluate(TOPS)
-    for factor, radius in ((2, 200), (16, 25), (10.5, 110)):
-        set_slider(watched, "factor", factor)
-        set_slider(watched, "radius", radius)
-        settle(watched)
-        assert watched.evaluate(TOPS) == before
 
 
 def test_explore_states_the_meaning_of_epsilon(client: httpx.Client) -> None:

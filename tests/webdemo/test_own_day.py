@@ -70,38 +70,44 @@ def test_every_kind_of_file_holds_the_same_fixes(local: Page, kind: str) -> None
     assert unique == {(60.17, 24.94, start), (60.1701, 24.9401, start + 10_800), (60.19, 24.99, start + 34_200)}
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("Dear reader", "neither GPX nor JSON"),
-        ("<gpx></gpx>", "no places"),
-        (
-            '<gpx><wpt lat="60" lon="24.987654"><time>2026-01-01T00:00:00Z</time></wpt>'
-            '<wpt lat="61" lon="25"><time>2026-01-09T00:01:00Z</time></wpt></gpx>',
-            "too far apart in time",
-        ),
-        ('{"a": 1}', "neither GeoJSON nor a Timeline export"),
-        ('{"type": "LineString", "coordinates": [[24.987654, 60.1], [24.9, 60.2]]}', "have no times"),
-        ('<gpx><trkpt lat="1" lon="2"><time>2026-01-01T00:00:00Z</time></trkpt></gpx>', "Only one place"),
-        ('{"type": "FeatureCollection"}', "damaged"),
-        ('{"type": "Feature", "geometry": {"type": "Point"}, "properties": null}', "damaged"),
-        ('{"semanticSegments": [null]}', "damaged"),
-        ('{"locations": [null]}', "damaged"),
-    ],
-)
-def test_a_file_that_will_not_do_gets_a_sentence_without_a_place(story: Page, text: str, sentence: str) -> None:
+WILL_NOT_DO = [
+    ("Dear reader", "neither GPX nor JSON"),
+    ('{"type": "FeatureCollection"}', "damaged"),
+    ("<gpx></gpx>", "no places"),
+    ('{"type": "Feature", "geometry": {"type": "Point"}, "properties": null}', "damaged"),
+    ('{"a": 1}', "neither GeoJSON nor a Timeline export"),
+    ('{"semanticSegments": [null]}', "damaged"),
+    ('{"type": "LineString", "coordinates": [[24.987654, 60.1], [24.9, 60.2]]}', "have no times"),
+    ('{"locations": [null]}', "damaged"),
+    ('<gpx><trkpt lat="1" lon="2"><time>2026-01-01T00:00:00Z</time></trkpt></gpx>', "Only one place"),
+    (
+        '<gpx><wpt lat="60" lon="24.987654"><time>2026-01-01T00:00:00Z</time></wpt>'
+        '<wpt lat="61" lon="25"><time>2026-01-09T00:01:00Z</time></wpt></gpx>',
+        "too far apart in time",
+    ),
+]
+"""Files, and what the page says of each; never the same twice in a row."""
+
+
+def test_a_file_that_will_not_do_gets_a_sentence_without_a_place(story: Page) -> None:
     turn_to(story, "part=day")
-    story.locator("#file").set_input_files({"name": "day", "mimeType": "text/plain", "buffer": text.encode()})
-    expect(story.get_by_role("alert")).to_contain_text(sentence)
-    assert "987654" not in story.locator("body").inner_text()
-    story.locator("#example-day").click()
-    expect(story.get_by_role("alert")).to_be_hidden()
-    expect(story.locator("#outcomes")).to_be_visible()
-    # What the example said does not stay under the name of a file that says nothing.
-    story.locator("#file").set_input_files({"name": "day", "mimeType": "text/plain", "buffer": text.encode()})
-    expect(story.get_by_role("alert")).to_contain_text(sentence)
-    expect(story.locator("#outcomes")).to_be_hidden()
-    expect(story.locator("#finding")).to_have_text("Choose a file of yours, or take the example.")
+
+    def refused(text: str, sentence: str) -> None:
+        story.locator("#file").set_input_files({"name": "day", "mimeType": "text/plain", "buffer": text.encode()})
+        expect(story.get_by_role("alert")).to_contain_text(sentence)
+        assert "987654" not in story.locator("body").inner_text()
+
+    for text, sentence in WILL_NOT_DO:
+        refused(text, sentence)
+    # One that cannot be read, and one that is read and not enough.
+    for text, sentence in (WILL_NOT_DO[0], WILL_NOT_DO[-1]):
+        story.locator("#example-day").click()
+        expect(story.get_by_role("alert")).to_be_hidden()
+        expect(story.locator("#outcomes")).to_be_visible()
+        # What the example said does not stay under the name of a file that says nothing.
+        refused(text, sentence)
+        expect(story.locator("#outcomes")).to_be_hidden()
+        expect(story.locator("#finding")).to_have_text("Choose a file of yours, or take the example.")
 
 
 def a_week() -> str:

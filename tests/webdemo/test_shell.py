@@ -168,7 +168,7 @@ def test_a_double_click_places_once_and_a_key_on_a_zoom_button_places_nothing(
 FAR_AWAY = "void demo_map.fire('click', {latlng: L.latLng(61.5, 25.5)})"
 
 
-def test_a_refused_place_is_not_kept(page: Page, demo_url: str) -> None:
+def test_a_refused_place_is_not_kept_in_explore_or_in_a_walk(page: Page, demo_url: str) -> None:
     show(page, demo_url, "explore")
     with asks(page) as first:
         page.get_by_role("button", name="Draw new noise").click()
@@ -182,9 +182,9 @@ def test_a_refused_place_is_not_kept(page: Page, demo_url: str) -> None:
     assert sent(again.value)["lat"] == sent(first.value)["lat"]
     expect(page.get_by_role("alert")).to_be_hidden()
 
-
-def test_a_refused_corner_is_no_part_of_the_walk(page: Page, demo_url: str) -> None:
-    show(page, demo_url, "trace")
+    # Nor is a refused corner part of the walk.
+    page.get_by_role("tab", name="A trace").click()
+    settle(page)
     corners = page.locator(".dot-truth").count()
     page.evaluate(FAR_AWAY)
     expect(page.get_by_role("alert")).to_contain_text("within 3 km")
@@ -214,11 +214,8 @@ def test_a_lost_server_is_shown_and_the_last_answer_stays_until_it_is_back(page:
     expect(page.locator("#promise")).to_contain_text("up to 200 m apart")
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#finding")).to_contain_text("planar Laplace costs")
-
-
-def test_what_was_asked_again_of_a_lost_server_is_answered_when_it_is_found(page: Page, demo_url: str) -> None:
-    show(page, demo_url, "again")
-    address = re.compile(r"/(api/|static/icon)")
+    # What was asked of a lost server is answered when it is found.
+    page.get_by_role("tab", name="Ask again").click()
     page.route(address, lambda route: route.abort("connectionrefused"))
     page.get_by_role("button", name="Ask once").click()
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
@@ -330,8 +327,25 @@ def test_belief_compare_and_back_again_leave_no_error(watched: Page, demo_url: s
     expect(watched.get_by_text("Where an observer looks: chance of a building")).to_be_visible()
 
 
-def test_a_short_window_leaves_room_for_map_and_controls(watched: Page, demo_url: str) -> None:
-    show(watched, demo_url, "explore")
+def test_every_window_leaves_room_for_map_and_controls(watched: Page, demo_url: str) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    # A report far away would widen the view to hold it: this one is near.
+    show(watched, demo_url, "explore", "&seed=7")
+    # The map fills a laptop without bars.
+    assert watched.evaluate("demo_base.getBounds().pad(0.02).contains(demo_map.getBounds())")
+    # The name of a pin stays on the map.
+    watched.get_by_role("tab", name="Ask again").click()
+    settle(watched)
+    frame = watched.locator(".folium-map").bounding_box()
+    assert frame is not None
+    for x in (0.02, 0.98):
+        click_map(watched, x, 0.5)
+        name = watched.locator(".pin-label-truth").bounding_box()
+        assert name is not None
+        assert frame["x"] <= name["x"]
+        assert name["x"] + name["width"] <= frame["x"] + frame["width"]
+    watched.get_by_role("tab", name="Explore").click()
+    settle(watched)
     # 1440 x 900 and 640 x 512 at a zoom of 200 %.
     for width, height in ((720, 450), (320, 256)):
         watched.set_viewport_size({"width": width, "height": height})
@@ -342,22 +356,3 @@ def test_a_short_window_leaves_room_for_map_and_controls(watched: Page, demo_url
         assert watched.evaluate("document.documentElement.scrollWidth <= innerWidth")
     watched.locator("#redraw").scroll_into_view_if_needed()
     expect(watched.locator("#redraw")).to_be_in_viewport()
-
-
-def test_the_map_fills_a_laptop_without_bars(watched: Page, demo_url: str) -> None:
-    watched.set_viewport_size({"width": 1440, "height": 900})
-    # A report far away would widen the view to hold it: this one is near.
-    show(watched, demo_url, "explore", "&seed=7")
-    assert watched.evaluate("demo_base.getBounds().pad(0.02).contains(demo_map.getBounds())")
-
-
-def test_the_name_of_a_pin_stays_on_the_map(watched: Page, demo_url: str) -> None:
-    show(watched, demo_url, "again")
-    frame = watched.locator(".folium-map").bounding_box()
-    assert frame is not None
-    for x in (0.02, 0.98):
-        click_map(watched, x, 0.5)
-        name = watched.locator(".pin-label-truth").bounding_box()
-        assert name is not None
-        assert frame["x"] <= name["x"]
-        assert name["x"] + name["width"] <= frame["x"] + frame["width"]

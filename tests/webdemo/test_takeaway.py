@@ -17,17 +17,37 @@ from tests.webdemo.browser import TABS, click_map, sent, set_slider, settle, sho
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_the_code_for_a_view_runs_and_has_no_location_unless_asked(
+def test_a_link_repeats_the_run_and_the_code_for_a_view_runs_without_a_location_unless_asked(
     watched: Page, demo_url: str, tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    show(watched, demo_url, tab)
+    show(watched, demo_url, tab, "&budget=5&radius=150&answer=same" if tab == "again" else "&radius=150")
+    where = "#four" if tab == "compare" else "#lead"
+    if tab == "again":
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
+    if tab == "compare":
+        watched.get_by_label("where your reports fall").check()
+        expect(watched.locator("#four svg")).to_have_count(4)
+    settle(watched)
+    shown, address = watched.locator(where).inner_html(), watched.evaluate("location.href")
+    assert re.search(r"seed=\d+", address)
+    watched.goto("about:blank")
+    watched.goto(address)
+    if tab == "again":
+        expect(watched.get_by_label("the same report")).to_be_checked()
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
+    expect(watched.locator("#four svg")).to_have_count(4 if tab == "compare" else 0)
+    settle(watched)
+    assert watched.locator(where).inner_html() == shown
     watched.get_by_text("The code for this view").click()
     if tab != "compare":
         set_slider(watched, "radius", 400)
         set_slider(watched, "radius", 150)
         settle(watched)
     if tab == "again":
-        watched.get_by_label("the same report").check()
+        watched.get_by_role("button", name="Start over").click()
+        expect(watched.locator("#answers")).to_have_text("0")
         watched.get_by_role("button", name="Ask once").click()
         expect(watched.locator("#answers")).to_have_text("1")
     if tab == "explore":
@@ -128,30 +148,6 @@ def test_there_is_no_picture_of_maps_that_are_not_solved(watched: Page, demo_url
     for route in held:
         route.continue_()
     expect(watched.locator("#four svg")).to_have_count(4)
-
-
-@pytest.mark.parametrize("tab", TABS)
-def test_a_link_repeats_the_run(watched: Page, demo_url: str, tab: str) -> None:
-    show(watched, demo_url, tab, "&budget=5&radius=150&answer=same" if tab == "again" else "&radius=150")
-    where = "#four" if tab == "compare" else "#lead"
-    if tab == "again":
-        watched.get_by_role("button", name="Ask once").click()
-        expect(watched.locator("#answers")).to_have_text("1")
-    if tab == "compare":
-        watched.get_by_label("where your reports fall").check()
-        expect(watched.locator("#four svg")).to_have_count(4)
-    settle(watched)
-    shown, address = watched.locator(where).inner_html(), watched.evaluate("location.href")
-    assert re.search(r"seed=\d+", address)
-    watched.goto("about:blank")
-    watched.goto(address)
-    if tab == "again":
-        expect(watched.get_by_label("the same report")).to_be_checked()
-        watched.get_by_role("button", name="Ask once").click()
-        expect(watched.locator("#answers")).to_have_text("1")
-    expect(watched.locator("#four svg")).to_have_count(4 if tab == "compare" else 0)
-    settle(watched)
-    assert watched.locator(where).inner_html() == shown
 
 
 def test_a_place_of_your_own_takes_the_seed_out_of_the_link(watched: Page, demo_url: str) -> None:
