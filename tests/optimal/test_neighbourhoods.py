@@ -210,12 +210,3 @@ def test_equal_sites_have_equal_rows() -> None:
 def test_a_single_cell_needs_no_neighbourhood() -> None:
     best = min_loss_given_epsilon(Prior.uniform(square(1)), epsilon=EPSILON, tolerance=0.02)
     assert best.certificate.objective == 0
-
-
-def test_the_first_neighbourhoods_have_a_radius_in_units_of_one_over_epsilon(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (5, 60))
-    exponent = euclidean(square(9).xy, square(9).xy)
-    sizes = [neighbourhoods._first_size(epsilon * exponent) for epsilon in (1.0, 0.03, 0.015, 1e-4)]
-    assert 5 == sizes[0] < sizes[1] < sizes[2] < sizes[3] == 60
