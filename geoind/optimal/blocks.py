@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -168,6 +168,46 @@ class _State:
     cells: IntArray
 
 
+class _Inverses:
+    """The inverses of all blocks in single precision, for conjugate gradients.
+
+    Blocks of about the same size are stacked, with zeros where they are smaller: one product of stacks takes a
+    quarter of the time of two substitutions per block.
+    """
+
+    STEP = 16
+
+    def __init__(self, blocks: Blocks, team: Threads) -> None:
+        self.entries, self.team = len(blocks.member), team
+        width = -(-blocks.size // self.STEP) * self.STEP
+        self.where = np.empty((len(blocks), 2), dtype=np.int64)
+        self.stacks: list[npt.NDArray[np.float32]] = []
+        # The last number is a place that holds 0.
+        self.places: list[IntArray] = []
+        for number, size in enumerate(np.unique(width)):
+            some = np.flatnonzero(width == size)
+            self.where[some, 0], self.where[some, 1] = number, np.arange(len(some))
+            place = blocks.start[some][:, None] + np.arange(size)
+            self.places.append(np.where(np.arange(size) < blocks.size[some][:, None], place, self.entries))
+            self.stacks.append(np.zeros((len(some), size, size), dtype=np.float32))
+
+    def __setitem__(self, j: int, inverse: FloatArray) -> None:
+        stack, place = self.where[j]
+        self.stacks[stack][place, : len(inverse), : len(inverse)] = inverse
+
+    def __matmul__(self, right: FloatArray) -> FloatArray:
+        padded = np.append(right, 0.0).astype(np.float32)
+        result = np.empty(self.entries + 1)
+        for stack, place in zip(self.stacks, self.places, strict=True):
+
+            def multiply(start: int, stop: int, stack: Any = stack, place: IntArray = place) -> None:
+                some = slice(start, stop)
+                result[place[some]] = (stack[some] @ padded[place[some]][..., None])[..., 0]
+
+            self.team.pieces(len(stack), multiply)
+        return result[:-1]
+
+
 class BlockMethod:
     """Mehrotra's predictor-corrector with Gondzio's correctors on a `BlockProgram`.
 
@@ -187,7 +227,7 @@ class BlockMethod:
     ) -> None:
         self.program, self.team = program, team
         blocks, n = program.blocks, len(program.right)
-        self.factors = np.empty(blocks.corner[-1])
+        self.factors, self.inverses = np.empty(blocks.corner[-1]), _Inverses(blocks, team)
         self.chosen = np.zeros(blocks.corner[-1], dtype=bool)
         for j in range(len(blocks)):
             kept = blocks.member[blocks.entries(j)]
@@ -392,6 +432,7 @@ class BlockMethod:
                 inverse *= v[here]
                 ray = v[here] * self.scale[here] / np.sqrt(self.spare[j])
                 inverse += np.outer(ray, ray)
+                self.inverses[j] = inverse
                 number, share = blocks.member[here], inverse
                 more, part = self.program.extra[j]
                 if len(more):
@@ -431,30 +472,30 @@ class BlockMethod:
 
         H dv - A' dprice = right, (multiplier / rest) drest - dprice = rest_right, A dv + drest = residual.
         """
-        softness = self.rest / self.rest_multiplier
-        step = self._apply_inverse(right)
-        rest = softness * rest_right
-        price, spread = self._conjugate_gradients(residual - self.program.equations @ step - rest)
-        return step + spread, rest + softness * price, price
-
-    def _conjugate_gradients(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the solution of (A H^-1 A' + softness) price = right, and H^-1 A' price."""
         program, softness = self.program, self.rest / self.rest_multiplier
-        price, spread, defect = np.zeros_like(right), np.zeros_like(self.v), right
+        step, rest = self._apply_inverse(right), softness * rest_right
+        price = self._prices(residual - program.equations @ step - rest, softness)
+        # In double precision: whatever the error of the prices, the dual equations are satisfied.
+        step += self._apply_inverse(program.adjoint @ price)
+        return step, rest + softness * price, price
+
+    def _prices(self, right: FloatArray, softness: FloatArray) -> FloatArray:
+        """Return the solution of (A H^-1 A' + softness) price = right by conjugate gradients."""
+        program, price, defect = self.program, np.zeros_like(right), right
         scaled = direction = solve_schur(self.schur, defect)
         size = first = float(defect @ scaled)
         for _ in range(GRADIENTS):
             if not size > self.close**2 * first:
                 break
-            along = self._apply_inverse(program.adjoint @ direction)
+            along = self.inverses @ (program.adjoint @ direction)
             image = program.equations @ along + softness * direction
             length = size / float(direction @ image)
-            price, spread = price + length * direction, spread + length * along
+            price = price + length * direction
             defect = defect - length * image
             scaled = solve_schur(self.schur, defect)
             before, size = size, float(defect @ scaled)
             direction = scaled + size / before * direction
-        return price, spread
+        return price
 
     def _step(self, least: float) -> None:
         """Move to the next iterate; `least` is the smallest product of slack and multiplier to aim at."""
