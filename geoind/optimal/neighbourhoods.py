@@ -27,8 +27,9 @@ a linear inequality, added for some pairs x, y. Weights and pairs may be anythin
 inputs, and the matrix is made exactly stochastic, by `extension`. Its epsilon is measured over all pairs
 afterwards.
 
-Neighbourhoods grow until the two bounds meet the tolerance. One iteration takes a block per output and one Schur
-complement: outputs * size^3 + inputs^3 / 3 operations, instead of outputs * inputs^3.
+One threshold for all pairs of inputs and outputs decides which are kept. Its size on average depends on the
+tolerance, and grows until the two bounds meet it. One iteration takes a block per output and one Schur complement:
+outputs * size^3 + inputs^3 / 3 operations, instead of outputs * inputs^3.
 """
 
 import time
@@ -91,9 +92,9 @@ def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, Schur complement and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
-    # Factors, active pairs with their slacks and multipliers, followers; dense: distances, ratios, costs (twice),
-    # Schur complement, the best matrix and half for what is temporary.
-    return 8.0 * (2 * entries * size + 100 * entries + 6.5 * dense)
+    # Factors and inverses, active pairs with their slacks and multipliers, followers; distances, ratios, costs twice,
+    # Schur complement, the best matrix, and half a matrix for what is temporary.
+    return 8.0 * (2.2 * entries * size + 100 * entries + 6.5 * dense)
 
 
 def bracket(
