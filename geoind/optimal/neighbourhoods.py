@@ -92,7 +92,7 @@ def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, Schur complement and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
-    # Factors and inverses, active pairs with their slacks and multipliers, followers; distances, ratios, costs twice,
+    # Factors and inverses, active pairs with their slacks and multipliers, followers; distances, ratios, two costs,
     # Schur complement, the best matrix, and half a matrix for what is temporary.
     return 8.0 * (2.2 * entries * size + 100 * entries + 6.5 * dense)
 
