@@ -58,18 +58,18 @@ FIRST_SIZES = 32, 200
 """Limits of that number."""
 LEAST_SIZE, MOST_TIMES = 9, 3
 """Every output keeps at least so many inputs, however light they are, and at most so many times the average."""
-FLOOR = 0.3
-"""Mass of an empty cell, in units of the mean, where inputs are compared."""
 NEAR = 1.45
 """Pairs within so many times the smallest distance are active from the beginning: on a grid, eight neighbours."""
 GROWTH = 1.3, 2.5
 """Limits of the factor by which neighbourhoods grow."""
-REACH = 6.0
+REACH = 7.0
 """Inputs within so many units of 1 / epsilon of a kept one follow."""
 SHARPNESS, SMALLEST_WEIGHT = 40.0, 0.02
 """Weights are (a(y, x) k(y))^SHARPNESS: nearly all to the kept inputs that ask most; smaller ones are dropped."""
 NEIGHBOURS = 3
 """Inequalities of the third kind for each input whose price is limited."""
+EQUATIONS = 6000
+"""Most rows of the Schur complement, if that is a tenth more than inputs: else there are fewer inequalities."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
 INNER = 0.2
@@ -92,8 +92,8 @@ def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, Schur complement and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
-    # Factors and inverses, active pairs with their slacks and multipliers, followers; distances, ratios, two costs,
-    # Schur complement, the best matrix, and half a matrix for what is temporary.
+    # Factors and inverses, active pairs with their slacks and multipliers, followers. Dense: distances, ratios,
+    # costs (2), Schur complement, the best matrix, and half a matrix for what is temporary.
     return 8.0 * (2.2 * entries * size + 100 * entries + 6.5 * dense)
 
 
@@ -308,11 +308,13 @@ class Neighbourhoods:
         """Raise the lower bound until it is `enough`; `upper` must have been called, and returned `matrix`."""
         # The relaxation must contain every channel of epsilon itself.
         self.ratio = self._ratio(self.epsilon)
-        limited = np.flatnonzero(self.method.price[: len(self.apart)] > self.rest_cost)
+        n, count = len(self.apart), min(NEIGHBOURS, len(self.apart) - 1)
+        excess = self.method.price[:n] - self.rest_cost
+        most = max(n // 10, min(n, EQUATIONS - n)) // max(count, 1)
+        limited = np.argsort(-excess)[: min(most, int((excess > 0).sum()))]
         # The neighbours whose probability of the event restricts that of x most, in the channel at hand.
         outside = (~self.kept[limited]).astype(np.float64) @ matrix.T / self.ratio[limited]
         outside[np.arange(len(limited)), limited] = np.inf
-        count = min(NEIGHBOURS, len(self.apart) - 1)
         second = np.argsort(outside, axis=1)[:, :count].ravel()
         self.method.reopen(self._program(self.method.v, self.rest_cost, (np.repeat(limited, count), second)))
         self.method.run(
@@ -340,7 +342,7 @@ def _kept(
     n, outputs = len(mass), len(reference)
     rank = apart[:, reference].astype(np.float32)
     rank *= np.float32(epsilon)
-    rank -= np.log(FLOOR + mass * n).astype(np.float32)[:, None]
+    rank -= np.log1p(mass * n).astype(np.float32)[:, None]
     rank[reference, np.arange(outputs)] = -np.inf
     last = size * outputs - 1
     limit = np.partition(rank, last, axis=None)[last]
