@@ -123,7 +123,7 @@ class BlockProgram:
             part = np.zeros((len(rows), blocks.size[j]))
             column = np.repeat(np.arange(blocks.size[j]), np.diff(matrix.indptr[here.start : here.stop + 1]))
             part[place, column] = matrix.data[first:last]
-            found.append((n + rows, part))
+            found.append(((n + rows).astype(np.int64), part))
         return found
 
 

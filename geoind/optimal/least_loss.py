@@ -132,11 +132,11 @@ def min_loss_given_epsilon(
     seed = None if start is None else _on_sites(start, task)
     found = _solve(
         task,
-        _first(task, seed, distance),
         tolerance=tolerance,
         time_limit=time_limit,
         progress=progress,
         dilation=dilation,
+        known=_first(task, seed, distance),
         seed=seed,
     )
     if found.stopped == "stuck":
@@ -163,7 +163,7 @@ class _Task:
     epsilon: float
     apart: FloatArray
     cost: FloatArray
-    triangles: bool
+    triangles: bool = False
     """Whether the distances are known to satisfy the triangle inequality."""
 
     def objective(self, matrix: FloatArray) -> float:
@@ -221,19 +221,20 @@ def _certified(
 
 def _solve(
     task: _Task,
-    known: _LeastLoss,
     *,
     tolerance: float,
     time_limit: float = math.inf,
     progress: Callable[[Iterate], None] | None = None,
     dilation: float = 1.0,
+    known: _LeastLoss | None = None,
     seed: FloatArray | None = None,
 ) -> _LeastLoss:
     """Return the least loss: proven to the tolerance, or as far as time and precision allow.
 
-    `known` is any private matrix with a bound, and `seed` one that need not be private.
+    `known` is a private matrix with a bound, by default one report for all; `seed` need not be private.
     """
     deadline = time.perf_counter() + time_limit
+    known = known or _one_report_for_all(task)
     if known.last.gap <= tolerance:
         return known
     least = task.cost.min(axis=1, keepdims=True)
@@ -279,7 +280,8 @@ def _solve(
         )
         method = f"neighbourhoods of {around.size} inputs" if around.size else known.method
         return _LeastLoss(around.matrix[slice(None) if whole else merged], around.last, method, around.stopped)
-    needed = len(chosen) * len(apart) ** 2 * 9.0
+    # Factors, the active set, and what is temporary.
+    needed = len(chosen) * len(apart) ** 2 * 11.0
     if needed > MEMORY:
         raise InvalidInputError(
             f"{len(apart)} inputs and {len(chosen)} outputs would take {needed / 1e9:.0f} GB of memory; "
