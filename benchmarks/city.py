@@ -56,6 +56,8 @@ known the exact optimum between them. Epsilon is measured over all pairs, relati
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
 {lines}
 
+CPU time grows like cells^p from the smallest to the largest size of a prior: {growth}.
+
 The exact method and HiGHS at smaller sizes are in [optimal.md](optimal.md): HiGHS takes 219 s for 9x9 cells.
 """
 
@@ -97,19 +99,28 @@ def child(kind: str, side: int, tolerance: float, limit: float, checkins: str) -
     print(json.dumps([*found, proof.method]))
 
 
-def measure(kind: str, side: int, options: argparse.Namespace) -> str:
-    """Return a line of the table."""
+def measure(kind: str, side: int, options: argparse.Namespace) -> tuple[str, float]:
+    """Return a line of the table, and the CPU time."""
     arguments = [kind, str(side), str(options.tolerance), str(options.limit), options.checkins or ""]
     command = [sys.executable, __file__, "--child", *arguments]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     if done.returncode:
-        return f"| {side}x{side} | {kind} | failed: {done.stderr.strip().splitlines()[-1]} |||||||||"
+        return f"| {side}x{side} | {kind} | failed: {done.stderr.strip().splitlines()[-1]} |||||||||", math.nan
     seconds, cpu, memory, loss, bound, gap, epsilon, remapped, method = json.loads(done.stdout)
     exact = EXACT.get((kind, side))
-    return (
+    line = (
         f"| {side}x{side} | {kind} | {seconds:.0f} | {cpu:.0f} | {memory:.0f} | {loss:.3f} | {bound:.3f} | "
         f"{'' if exact is None else f'{exact:.3f}'} | {gap:.2%} | {epsilon:.9f} | {remapped:.1f} | {method} |"
     )
+    return line, cpu
+
+
+def growth(kind: str, sides: list[int], times: list[float]) -> str:
+    """Return the exponent of the CPU time in the number of cells."""
+    if len(sides) < 2:
+        return f"{kind} measured at one size"
+    exponent = math.log(times[-1] / times[0]) / (2 * math.log(sides[-1] / sides[0]))
+    return f"{kind} p = {exponent:.2f}"
 
 
 def main() -> None:
@@ -127,14 +138,20 @@ def main() -> None:
         child(kind, int(side), float(tolerance), float(limit), checkins)
         return
     kinds = options.kinds + ["check-ins"] * bool(options.checkins)
-    lines = []
-    for side in options.sides:
+    sides = sorted(options.sides)
+    lines, times = [], dict[str, list[float]]()
+    for side in sides:
         for kind in kinds:
-            lines.append(measure(kind, side, options))
-            print(lines[-1], flush=True)
-    OUT.write_text(
-        PAGE.format(cores=os.cpu_count(), load=os.getloadavg()[0], options=options, lines="\n".join(lines))
+            line, cpu = measure(kind, side, options)
+            lines.append(line)
+            times.setdefault(kind, []).append(cpu)
+            print(line, flush=True)
+    grown = ", ".join(growth(kind, sides, times[kind]) for kind in kinds)
+    print(grown)
+    page = PAGE.format(
+        cores=os.cpu_count(), load=os.getloadavg()[0], options=options, lines="\n".join(lines), growth=grown
     )
+    OUT.write_text(page)
 
 
 if __name__ == "__main__":

@@ -143,11 +143,11 @@ def unchained_pairs(apart: FloatArray) -> npt.NDArray[np.bool_]:
     return needed & needed.T
 
 
-def nearest_pairs(apart: FloatArray) -> npt.NDArray[np.bool_]:
-    """Return for each input its closest ones, as symmetric pairs."""
+def nearest_pairs(apart: FloatArray, factor: float = 1.05) -> npt.NDArray[np.bool_]:
+    """Return for each input the ones within `factor` times the smallest distance, as symmetric pairs."""
     legs = apart.copy()
     np.fill_diagonal(legs, np.inf)
-    near = legs <= 1.05 * legs.min(axis=1, keepdims=True)
+    near = legs <= factor * legs.min(axis=1, keepdims=True)
     return np.asarray(near | near.T)
 
 

@@ -38,7 +38,9 @@ def private_matrix(
     team : Threads
     """
     # McShane's formula also mends pairs of kept inputs that the solver left out.
-    matrix = _extended(blocks, v, ratio, team)
+    columns = np.empty((len(blocks), len(ratio)))
+    matrix = columns.T
+    _extend(blocks, v, ratio, columns, team)
     order = np.lexsort((entry_cost, blocks.member))
     for sweep in range(SWEEPS):
         v = matrix[blocks.member, blocks.owner]
@@ -51,13 +53,12 @@ def private_matrix(
             v = v - _take(blocks.member, low, np.maximum(-missing, 0.0), order[::-1])
         else:
             v = v + _take(blocks.member, high, np.maximum(missing, 0.0), order)
-        matrix = _extended(blocks, v, ratio, team)
+        _extend(blocks, v, ratio, columns, team)
     return _with_rows_of_one(matrix, ratio, int(np.argmin(cost.sum(axis=0))))
 
 
-def _extended(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -> FloatArray:
-    """Return the least columns above the known entries that satisfy every pair."""
-    columns = np.empty((len(blocks), len(ratio)))
+def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArray, team: Threads) -> None:
+    """Write the least columns above the known entries that satisfy every pair."""
 
     def work(start: int, stop: int) -> None:
         for j in range(start, stop):
@@ -66,7 +67,6 @@ def _extended(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -
             (ratio[blocks.member[here]] * v[here][:, None]).max(axis=0, out=columns[j])
 
     team.pieces(len(blocks), work)
-    return np.ascontiguousarray(columns.T)
 
 
 def _room(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -> tuple[FloatArray, FloatArray]:
@@ -106,11 +106,13 @@ def _with_rows_of_one(matrix: FloatArray, ratio: FloatArray, report: int) -> Flo
 
     The rest f need not be in the cone, but f + t is if t (1 - a) >= a f(y) - f(x) for all pairs.
     """
-    matrix = matrix / max(1.0, float(matrix.sum(axis=1).max()))
+    matrix /= max(1.0, float(matrix.sum(axis=1).max()))
     rest = np.maximum(1 - matrix.sum(axis=1), 0.0)
-    lacking = ratio * rest[:, None] - rest
-    with np.errstate(divide="ignore", invalid="ignore"):
-        constant = np.where(lacking > 0, lacking / (1 - ratio), 0.0)
-    np.fill_diagonal(constant, 0.0)
-    matrix[:, report] += rest + float(constant.max())
-    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
+    constant = 0.0
+    for x, row in enumerate(ratio):
+        lacking = row * rest[x] - rest
+        needed = np.flatnonzero(lacking > 0)
+        constant = max(constant, float((lacking[needed] / (1 - row[needed])).max(initial=0.0)))
+    matrix[:, report] += rest + constant
+    matrix /= matrix.sum(axis=1, keepdims=True)
+    return matrix

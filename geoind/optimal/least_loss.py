@@ -14,13 +14,13 @@ import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 
 from geoind.arrays import FloatArray, IntArray, as_number, as_positive, as_unit
-from geoind.channels.channel import Channel
+from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.discretise import discretise
 from geoind.channels.formulas import exponential
 from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
-from geoind.distances import Distance, euclidean
-from geoind.errors import InvalidInputError, SolverError, plural
+from geoind.distances import Distance, euclidean, manhattan
+from geoind.errors import InvalidInputError, SitesMismatchError, SolverError, plural
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal.cones import Program, classes_of, nearest_pairs, spanner, unchained_pairs
 from geoind.optimal.expost import expost
@@ -28,7 +28,7 @@ from geoind.optimal.interior import Iterate, Stopped, minimise
 from geoind.optimal.neighbourhoods import Bracket, bracket
 from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel, as_loss, as_metric, keep_promise
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.space.sites import Grid, Sites
+from geoind.space.sites import Grid, Sites, same_sites
 
 __all__ = ["min_loss_given_epsilon"]
 
@@ -39,14 +39,20 @@ SMALLEST_EXPONENT = 1e-13
 """Inputs closer than this in epsilon * distance get equal rows: in doubles their ratio is 1."""
 HEADROOM = 1e-11
 """The solver runs with epsilon * (1 - HEADROOM), so that rounding the rows to doubles seldom needs a repair."""
-MEMORY = 6e9
-"""Largest memory of the factors of all blocks, in bytes."""
+MEMORY = 7.5e9
+"""Largest memory, in bytes."""
 RELAXED_TOLERANCE = 1e-3
 """Relative gap of the relaxation that bounds the answer of a spanner, whose loss is some percent larger anyway."""
 NEIGHBOURHOOD_TOLERANCE = 1e-3
 """Smallest tolerance for which neighbourhoods are used; for less they would contain nearly all inputs."""
 EXACT_WORK = 1e10
 """Operations of one iteration of the exact method, up to which it is faster than neighbourhoods."""
+SYMMETRIES = 8
+"""The most that are searched."""
+WITNESSES = 256
+"""Inputs that are tried for the first bound, the heaviest ones."""
+METRICS = euclidean, manhattan
+"""Distances whose triangle inequality need not be checked: that takes n^3 operations."""
 EXPOST_INPUTS = 1000
 """With more inputs ExPost is not a candidate: its iterations would take minutes."""
 LEAST_SECONDS = 1e-9
@@ -63,6 +69,7 @@ def min_loss_given_epsilon(
     dilation: float = 1.0,
     tolerance: float = TOLERANCE,
     time_limit: float = math.inf,
+    start: Channel | None = None,
     progress: Callable[[Iterate], None] | None = None,
 ) -> OptimalChannel:
     """Return the channel of least expected loss that is epsilon-geo-indistinguishable, with its certificate.
@@ -91,13 +98,17 @@ def min_loss_given_epsilon(
         problems are solved by neighbourhoods; both bounds are proven for all pairs of inputs as well.
     time_limit : float
         Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
+    start : Channel, optional
+        An earlier answer, for the same sites or others of the same area, such as a coarser grid. If its measured
+        epsilon is within the requested one, the result costs at most as much. The search by neighbourhoods begins
+        at its columns.
     progress : callable, optional
         Called with an `Iterate` (iteration, objective, bound, gap, seconds) after each iteration.
 
     Raises
     ------
     InvalidInputError
-        Also if the problem takes more than 6 GB of memory, before it starts.
+        Also if the problem takes more than 7.5 GB of memory, before it starts.
     SolverError
         If the tolerance cannot be reached in double precision.
 
@@ -118,7 +129,16 @@ def min_loss_given_epsilon(
     if not as_number(dilation, "dilation") >= 1:
         raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
     task = _as_task(prior, epsilon, outputs, loss, distance)
-    found = _solve(task, tolerance=tolerance, time_limit=time_limit, progress=progress, dilation=dilation)
+    seed = None if start is None else _on_sites(start, task)
+    found = _solve(
+        task,
+        tolerance=tolerance,
+        time_limit=time_limit,
+        progress=progress,
+        dilation=dilation,
+        known=_first(task, seed, distance),
+        seed=seed,
+    )
     if found.stopped == "stuck":
         raise SolverError(
             f"the relative gap stays at {found.last.gap:.1e}, above the tolerance of {tolerance:.1e}; "
@@ -143,10 +163,12 @@ class _Task:
     epsilon: float
     apart: FloatArray
     cost: FloatArray
+    triangles: bool = False
+    """Whether the distances are known to satisfy the triangle inequality."""
 
     def objective(self, matrix: FloatArray) -> float:
         """Return the expected loss of a matrix."""
-        return float(self.mass @ (matrix * self.cost).sum(axis=1))
+        return float(self.mass @ np.einsum("xz,xz->x", matrix, self.cost))
 
 
 @dataclass(frozen=True)
@@ -170,6 +192,7 @@ def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance
         epsilon=as_positive(epsilon, "epsilon"),
         apart=as_metric(distance(inputs.xy, inputs.xy), len(inputs)),
         cost=as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs))),
+        triangles=distance in METRICS,
     )
 
 
@@ -203,47 +226,62 @@ def _solve(
     time_limit: float = math.inf,
     progress: Callable[[Iterate], None] | None = None,
     dilation: float = 1.0,
+    known: _LeastLoss | None = None,
+    seed: FloatArray | None = None,
 ) -> _LeastLoss:
-    """Return the least loss: proven to the tolerance, or as far as time and precision allow."""
+    """Return the least loss: proven to the tolerance, or as far as time and precision allow.
+
+    `known` is a private matrix with a bound, by default one report for all; `seed` need not be private.
+    """
     deadline = time.perf_counter() + time_limit
-    ignorant = _one_report_for_all(task)
-    if ignorant.last.gap <= tolerance:
-        return ignorant
+    known = known or _one_report_for_all(task)
+    if known.last.gap <= tolerance:
+        return known
     least = task.cost.min(axis=1, keepdims=True)
     # Only differences within a row matter: the least cost of each row is a constant of the objective.
     offset = float(task.mass @ least[:, 0])
     excess = task.cost - least
     weighted = task.mass[:, None] * excess
     merged = classes_of(task.apart, SMALLEST_EXPONENT / task.epsilon)
-    apart = task.apart
+    apart, triangles = task.apart, task.triangles
+    approximate = dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE
     if merged.max() + 1 < len(task.inputs):
+        triangles = False
         symmetry = Symmetry(np.arange(merged.max() + 1)[None], np.arange(len(task.outputs))[None])
         apart, weighted = _merge(apart, weighted, merged)
     else:
         merged = np.arange(len(task.inputs))
-        symmetry = symmetry_of(task.inputs, task.outputs, apart, task.cost, task.mass)
+        symmetry = Symmetry(merged[None], np.arange(len(task.outputs))[None])
+        if not approximate or len(task.outputs) * len(apart) ** 3.0 <= SYMMETRIES * EXACT_WORK:
+            symmetry = symmetry_of(task.inputs, task.outputs, apart, task.cost, task.mass)
     chosen, weight = symmetry.representatives()
-    work = len(chosen) * float(len(apart)) ** 3
-    if dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE and work > EXACT_WORK:
+    if approximate and len(chosen) * len(apart) ** 3.0 > EXACT_WORK:
+        reference = merged[excess.argmin(axis=0)]
+        del excess
+        whole = len(apart) == len(task.inputs)
+        # One input of each class; a slice copies nothing.
+        members = slice(None) if whole else np.unique(merged, return_index=True)[1]
         around = bracket(
             mass=np.bincount(merged, task.mass).astype(np.float64),
             cost=weighted,
             # The constraints of a path imply that of its ends, so a table of distances may be replaced by its
             # shortest paths; the extension of columns needs the triangle inequality.
-            apart=floyd_warshall(apart),
-            reference=merged[excess.argmin(axis=0)],
+            apart=apart if triangles else floyd_warshall(apart),
+            reference=reference,
             epsilon=task.epsilon,
             largest_exponent=LARGEST_EXPONENT,
-            start=Bracket(ignorant.matrix[: len(apart)], ignorant.last, 0, ignorant.stopped),
+            start=Bracket(known.matrix[members], known.last, 0, known.stopped),
+            seed=None if seed is None else seed[members],
             offset=offset,
             tolerance=tolerance,
             deadline=deadline,
             memory=MEMORY,
             progress=progress,
         )
-        method = f"neighbourhoods of {around.size} inputs" if around.size else ignorant.method
-        return _LeastLoss(around.matrix[merged], around.last, method, around.stopped)
-    needed = len(chosen) * len(apart) ** 2 * 9.0
+        method = f"neighbourhoods of {around.size} inputs" if around.size else known.method
+        return _LeastLoss(around.matrix[slice(None) if whole else merged], around.last, method, around.stopped)
+    # Factors, the active set, and what is temporary.
+    needed = len(chosen) * len(apart) ** 2 * 11.0
     if needed > MEMORY:
         raise InvalidInputError(
             f"{len(apart)} inputs and {len(chosen)} outputs would take {needed / 1e9:.0f} GB of memory; "
@@ -265,7 +303,7 @@ def _solve(
                 merged[excess[:, chosen].argmin(axis=0)],
             ),
             offset=offset,
-            yardstick=ignorant.last.yardstick,
+            yardstick=known.last.yardstick,
             near=nearest_pairs(apart) & pairs,
             tolerance=tolerance,
             time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
@@ -282,12 +320,41 @@ def _solve(
         bound = run(task.epsilon, max(tolerance, RELAXED_TOLERANCE), None).last.bound
         method = f"{found.method}, spanner of {plural(pairs.sum() // 2, 'pair')} and dilation {factor:.4f}"
         found = replace(found, last=replace(found.last, bound=bound), method=method, stopped="spanner")
-    bound = max(found.last.bound, ignorant.last.bound)
-    if ignorant.last.objective < found.last.objective:
-        found = replace(found, matrix=ignorant.matrix, method=ignorant.method)
-    objective = min(found.last.objective, ignorant.last.objective)
+    bound = max(found.last.bound, known.last.bound)
+    if known.last.objective < found.last.objective:
+        found = replace(found, matrix=known.matrix, method=known.method)
+    objective = min(found.last.objective, known.last.objective)
     last = replace(found.last, objective=objective, bound=bound)
     return replace(found, last=last, stopped="optimal" if last.gap <= tolerance else found.stopped)
+
+
+def _on_sites(start: Channel, task: _Task) -> FloatArray:
+    """Return the matrix of a channel, moved to the sites of the task: each input and report to the closest one."""
+    if not isinstance(start, Channel):
+        raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
+    if (
+        start.inputs.xy.shape[1] != task.inputs.xy.shape[1]
+        or start.outputs.xy.shape[1] != task.outputs.xy.shape[1]
+    ):
+        raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
+    if same_sites(start.inputs, task.inputs) and same_sites(start.outputs, task.outputs):
+        return start.matrix
+    columns = np.zeros((len(task.outputs), len(task.inputs)))
+    np.add.at(
+        columns, task.outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(task.inputs.xy)].T
+    )
+    return columns.T
+
+
+def _first(task: _Task, seed: FloatArray | None, distance: Distance) -> _LeastLoss:
+    """Return the seed, if it is private, or the best matrix whose rows are all equal if that costs less."""
+    found = _one_report_for_all(task)
+    if seed is not None and (objective := task.objective(seed)) < found.last.objective:
+        measured = tight_epsilon(Channel(task.inputs, task.outputs, seed), distance)
+        if measured <= task.epsilon:
+            last = replace(found.last, objective=objective)
+            return replace(found, matrix=seed, last=last, method="the channel at the start")
+    return found
 
 
 def _one_report_for_all(task: _Task) -> _LeastLoss:
@@ -297,14 +364,15 @@ def _one_report_for_all(task: _Task) -> _LeastLoss:
     excess = task.cost - least[:, None]
     expected = task.mass @ excess
     best = int(np.argmin(expected))
-    matrix = np.zeros_like(task.cost)
-    matrix[:, best] = 1.0
+    row = np.zeros(len(task.outputs))
+    row[best] = 1.0
     objective = offset + float(expected[best])
     # Every row is at least exp(-epsilon * distance) times the row of any one site.
-    damped = (task.mass * np.exp(-task.epsilon * task.apart)) @ excess
+    some = np.argsort(-task.mass, kind="stable")[:WITNESSES]
+    damped = (task.mass * np.exp(-task.epsilon * task.apart[some])) @ excess
     bound = offset + float(damped.min(axis=1).max())
     last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
-    return _LeastLoss(matrix, last, "one report for all", "optimal")
+    return _LeastLoss(np.broadcast_to(row, task.cost.shape), last, "one report for all", "optimal")
 
 
 def _merge(apart: FloatArray, weighted: FloatArray, merged: IntArray) -> tuple[FloatArray, FloatArray]:

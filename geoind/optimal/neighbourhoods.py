@@ -27,8 +27,9 @@ a linear inequality, added for some pairs x, y. Weights and pairs may be anythin
 inputs, and the matrix is made exactly stochastic, by `extension`. Its epsilon is measured over all pairs
 afterwards.
 
-Neighbourhoods grow until the two bounds meet the tolerance. One iteration takes a block per output and one Schur
-complement: outputs * size^3 + inputs^3 / 3 operations, instead of outputs * inputs^3.
+One threshold for all pairs of inputs and outputs decides which are kept. Its size on average depends on the
+tolerance, and grows until the two bounds meet it. One iteration takes a block per output and one Schur complement:
+outputs * size^3 + inputs^3 / 3 operations, instead of outputs * inputs^3.
 """
 
 import time
@@ -37,11 +38,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, eye_array, vstack
+from scipy.sparse import csr_array, vstack
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
-from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks, Rows
+from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks
 from geoind.optimal.cones import nearest_pairs
 from geoind.optimal.extension import private_matrix
 from geoind.optimal.interior import Iterate, Stopped
@@ -51,17 +52,24 @@ from geoind.parallel import Threads
 __all__ = ["Bracket", "Neighbourhoods", "bracket", "memory_of"]
 
 FIRST_RADIUS = 4.5
-"""At first each output keeps as many inputs as most outputs have within this distance, in units of 1 / epsilon."""
+"""At first outputs keep as many inputs, on average, as most have within this distance, in units of 1 / epsilon.
+This is for a tolerance of 0.02. What is left out falls like exp(-distance): others add ln(0.02 / tolerance)."""
 FIRST_SIZES = 32, 200
 """Limits of that number."""
+LEAST_SIZE, MOST_TIMES = 9, 3
+"""Every output keeps at least so many inputs, however light they are, and at most so many times the average."""
+NEAR = 1.45
+"""Pairs within so many times the smallest distance are active from the beginning: on a grid, eight neighbours."""
 GROWTH = 1.3, 2.5
 """Limits of the factor by which neighbourhoods grow."""
-REACH = 4.0
+REACH = 7.0
 """Inputs within so many units of 1 / epsilon of a kept one follow."""
 SHARPNESS, SMALLEST_WEIGHT = 40.0, 0.02
 """Weights are (a(y, x) k(y))^SHARPNESS: nearly all to the kept inputs that ask most; smaller ones are dropped."""
 NEIGHBOURS = 3
 """Inequalities of the third kind for each input whose price is limited."""
+EQUATIONS = 6000
+"""Most rows of the Schur complement, if that is a tenth more than inputs: else there are fewer inequalities."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
 INNER = 0.2
@@ -83,7 +91,10 @@ class Bracket:
 def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, Schur complement and dense matrices."""
     size = min(size, inputs)
-    return 8.0 * (1.5 * outputs * size**2 + 7 * inputs**2 + 6 * inputs * outputs)
+    entries, dense = outputs * size, inputs * max(inputs, outputs)
+    # Factors and inverses, active pairs with their slacks and multipliers, followers. Dense: distances, ratios,
+    # costs (2), Schur complement, the best matrix, and half a matrix for what is temporary.
+    return 8.0 * (2.2 * entries * size + 100 * entries + 6.5 * dense)
 
 
 def bracket(
@@ -95,6 +106,7 @@ def bracket(
     epsilon: float,
     largest_exponent: float,
     start: Bracket,
+    seed: FloatArray | None,
     offset: float,
     tolerance: float,
     deadline: float,
@@ -108,7 +120,7 @@ def bracket(
     mass : (n,) array
         Prior mass; it decides which inputs are kept.
     cost : (n, outputs) array
-        Prior mass times loss, not negative.
+        Prior mass times loss, not negative; it is scaled in place.
     apart : (n, n) array
         Distances of inputs, positive off the diagonal.
     reference : (outputs,) array of int
@@ -117,6 +129,8 @@ def bracket(
         Ratios are exp(-epsilon * distance), and not smaller than exp(-largest_exponent).
     start : Bracket
         Any private matrix, with its bounds.
+    seed : (n, outputs) array, optional
+        A channel from which the first columns are taken; it need not be private.
     offset : float
         A constant of the objective.
     tolerance, deadline, memory : float
@@ -127,7 +141,11 @@ def bracket(
     began = time.perf_counter()
     best = start
     n, outputs = cost.shape
-    size = _first_size(epsilon * apart[reference])
+    size = _first_size(apart[reference], (FIRST_RADIUS + np.log(0.02 / tolerance)) / epsilon)
+    unit = float(cost.max())
+    cost /= unit
+    while size > FIRST_SIZES[0] and memory_of(n, outputs, size) > memory:
+        size -= 1
     if (needed := memory_of(n, outputs, size)) > memory:
         raise InvalidInputError(
             f"{n} inputs and {outputs} outputs would take {needed / 1e9:.1f} GB of memory, "
@@ -150,12 +168,12 @@ def bracket(
         while True:
             around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, team)
             now = time.perf_counter()
-            matrix = around.upper(INNER * tolerance, now + (deadline - now) / 2, lambda _: tell(-np.inf))
-            objective = offset + float((cost * matrix).sum())
+            matrix = around.upper(seed, INNER * tolerance, now + (deadline - now) / 2, lambda _: tell(-np.inf))
+            objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
             if objective < best.last.objective:
                 best = replace(best, matrix=matrix, last=replace(best.last, objective=objective), size=size)
             enough = best.last.objective - offset - tolerance * max(abs(best.last.objective), best.last.yardstick)
-            around.lower(matrix, INNER * tolerance, enough, deadline, tell)
+            around.lower(matrix, INNER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound))
             gap = best.last.gap
             if gap <= tolerance:
                 return replace(best, stopped="optimal")
@@ -164,7 +182,7 @@ def bracket(
             grown = min(n, int(size * min(max(gap / tolerance, GROWTH[0]), GROWTH[1])))
             if grown == size or memory_of(n, outputs, grown) > memory:
                 return replace(best, stopped="stuck" if grown == size else "memory")
-            size = grown
+            size, seed = grown, best.matrix
 
 
 class Neighbourhoods:
@@ -173,9 +191,9 @@ class Neighbourhoods:
     Parameters
     ----------
     mass, cost, apart, reference, epsilon, largest_exponent
-        As in `bracket`.
+        As in `bracket`; the largest cost is 1.
     size : int
-        Inputs that each output keeps.
+        Inputs that an output keeps on average.
     team : Threads
     """
 
@@ -191,14 +209,13 @@ class Neighbourhoods:
         team: Threads,
     ) -> None:
         self.apart, self.epsilon, self.largest_exponent, self.team = apart, epsilon, largest_exponent, team
-        self.kept = _kept(mass, epsilon * apart, reference, size)
-        self.blocks = _blocks(self.kept, reference)
-        self.unit = float(cost.max())
-        self.cost = cost / self.unit
+        self.kept = _kept(mass, epsilon, apart, reference, size)
+        self.blocks, self.cost = _blocks(self.kept, reference), cost
+        self.first = np.exp(-epsilon / 2 * apart[self.blocks.member, reference[self.blocks.owner]])
         self.entry_cost = self.cost[self.blocks.member, self.blocks.owner]
         self.ratio = self._ratio(epsilon * (1 - HEADROOM))
         self.followers = self._followers(REACH / epsilon)
-        least = np.where(self.kept, np.inf, self.cost).min(axis=1)
+        least = np.array([row[~kept].min(initial=np.inf) for row, kept in zip(cost, self.kept, strict=True)])
         self.rest_cost = np.where(np.isfinite(least), least, SHUT)
         self.method: BlockMethod
 
@@ -226,56 +243,57 @@ class Neighbourhoods:
         blocks, n = self.blocks, len(self.apart)
         first, second = pairs if pairs is not None else (np.empty(0, dtype=np.int64),) * 2
         limit = self.ratio[first, second]
-        cost = self.entry_cost.copy()
 
-        def work(start: int, stop: int) -> list[Rows]:
+        def work(start: int, stop: int) -> list[tuple[IntArray, IntArray, FloatArray]]:
             found = []
             for j in range(start, stop):
-                here = blocks.entries(j)
-                kept, following = blocks.member[here], self.followers[j]
-                weights = _weights(self.ratio[following[:, None], kept], v[here])
-                cost[here] += self.cost[following, j] @ weights
-                matrix = csr_array(vstack([eye_array(len(kept)), csr_array(weights)]))
-                number = np.concatenate([kept, following])
-                concerned = np.flatnonzero(self.kept[first, j])
-                if len(concerned):
-                    # Row y, if the output keeps y or y follows, less a(x, y) times row x.
-                    place = np.full(n, -1)
-                    place[number] = np.arange(len(number))
-                    at = place[second[concerned]]
-                    other = matrix[np.maximum(at, 0)].multiply((at >= 0)[:, None])
-                    own = matrix[place[first[concerned]]].multiply(limit[concerned][:, None])
-                    matrix = csr_array(vstack([matrix, other - own]))
-                    number = np.concatenate([number, n + concerned])
-                found.append(Rows(number, matrix))
+                here, following = blocks.entries(j), self.followers[j]
+                row, column, value = _weights(self.ratio[following[:, None], blocks.member[here]], v[here])
+                found.append((following[row], here.start + column, value))
             return found
 
-        rows = [some for part in self.team.pieces(len(blocks), work) for some in part]
+        parts = [some for part in self.team.pieces(len(blocks), work) for some in part]
+        row, column, value = (np.concatenate(some) for some in zip(*parts, strict=True))
+        shape = n, len(v)
+        cost = self.entry_cost + np.bincount(column, self.cost[row, blocks.owner[column]] * value, len(v))
+        kept = csr_array((np.ones(len(v)), (blocks.member, np.arange(len(v)))), shape=shape)
+        equations = kept + csr_array((value, (row, column)), shape=shape)
+        if len(first):
+            # Row y at the outputs that keep x, less a(x, y) times row x.
+            other = equations[second].tocoo()
+            other.data = other.data * self.kept[first[other.row], blocks.owner[other.col]]
+            equations = vstack([equations, csr_array(other) - kept[first].multiply(limit[:, None])])
+        equations = csr_array(equations)
+        equations.eliminate_zeros()
         return BlockProgram(
             blocks,
             self.ratio,
             cost,
-            rows,
+            equations,
             np.concatenate([np.ones(n), 1 - limit]),
             np.concatenate([rest_cost, np.zeros(len(first))]),
         )
 
-    def upper(self, tolerance: float, deadline: float, progress: Callable[[float], None]) -> FloatArray:
-        """Return a private matrix of small loss."""
+    def upper(
+        self, seed: FloatArray | None, tolerance: float, deadline: float, progress: Callable[[float], None]
+    ) -> FloatArray:
+        """Return a private matrix of small loss; the search begins at a seed, if there is one."""
         shut = np.full(len(self.apart), SHUT)
 
         def settle(v: FloatArray) -> BlockProgram:
             return self._program(v, shut)
 
-        # At first the mass of a row is spread evenly over the outputs that keep it.
-        even = 1 / self.kept.sum(axis=1)[self.blocks.member]
-        self.method = BlockMethod(settle(even), nearest_pairs(self.apart), self.team)
+        # Without a seed the exponential mechanism, which satisfies every pair strictly at half of epsilon.
+        first = self.first / np.bincount(self.blocks.member, self.first)[self.blocks.member]
+        if seed is not None:
+            first = (first + seed[self.blocks.member, self.blocks.owner]) / 2
+        self.method = BlockMethod(settle(first), nearest_pairs(self.apart, NEAR), first, self.team)
         self.method.run(
             tolerance,
             enough=-np.inf,
             deadline=deadline,
             settle=settle,
-            progress=lambda bound: progress(bound * self.unit),
+            progress=progress,
         )
         return private_matrix(self.blocks, self.method.v, self.ratio, self.cost, self.entry_cost, self.team)
 
@@ -290,37 +308,49 @@ class Neighbourhoods:
         """Raise the lower bound until it is `enough`; `upper` must have been called, and returned `matrix`."""
         # The relaxation must contain every channel of epsilon itself.
         self.ratio = self._ratio(self.epsilon)
-        limited = np.flatnonzero(self.method.price[: len(self.apart)] > self.rest_cost)
+        n, count = len(self.apart), min(NEIGHBOURS, len(self.apart) - 1)
+        excess = self.method.price[:n] - self.rest_cost
+        most = max(n // 10, min(n, EQUATIONS - n)) // max(count, 1)
+        limited = np.argsort(-excess)[: min(most, int((excess > 0).sum()))]
         # The neighbours whose probability of the event restricts that of x most, in the channel at hand.
         outside = (~self.kept[limited]).astype(np.float64) @ matrix.T / self.ratio[limited]
         outside[np.arange(len(limited)), limited] = np.inf
-        count = min(NEIGHBOURS, len(self.apart) - 1)
         second = np.argsort(outside, axis=1)[:, :count].ravel()
         self.method.reopen(self._program(self.method.v, self.rest_cost, (np.repeat(limited, count), second)))
         self.method.run(
             tolerance,
-            enough=enough / self.unit,
+            enough=enough,
             deadline=deadline,
-            progress=lambda bound: progress(bound * self.unit),
+            progress=progress,
         )
 
 
-def _first_size(exponent: FloatArray) -> int:
-    """Return the size of the first neighbourhoods, from epsilon * distance of outputs and inputs."""
-    within = int(np.median((exponent <= FIRST_RADIUS).sum(axis=1)))
-    return min(len(exponent.T), max(FIRST_SIZES[0], min(FIRST_SIZES[1], within)))
+def _first_size(apart: FloatArray, radius: float) -> int:
+    """Return the size of the first neighbourhoods, from the distances of outputs (rows) and inputs."""
+    within = int(np.median((apart <= radius).sum(axis=1)))
+    return min(len(apart.T), max(FIRST_SIZES[0], min(FIRST_SIZES[1], within)))
 
 
-def _kept(mass: FloatArray, exponent: FloatArray, reference: IntArray, size: int) -> npt.NDArray[np.bool_]:
-    """Return which inputs each output keeps.
+def _kept(
+    mass: FloatArray, epsilon: float, apart: FloatArray, reference: IntArray, size: int
+) -> npt.NDArray[np.bool_]:
+    """Return which inputs each output keeps: `size` on average.
 
-    The inputs with the largest mass * exp(-epsilon * distance), about; heavy inputs are kept from farther away.
+    The pairs with the largest mass * exp(-epsilon * distance), about. Heavy inputs are kept from farther away, and
+    outputs in empty areas keep few.
     """
     n, outputs = len(mass), len(reference)
-    rank = exponent[:, reference] - np.log1p(mass * n)[:, None]
+    rank = apart[:, reference].astype(np.float32)
+    rank *= np.float32(epsilon)
+    rank -= np.log1p(mass * n).astype(np.float32)[:, None]
     rank[reference, np.arange(outputs)] = -np.inf
-    kept = np.zeros((n, outputs), dtype=bool)
-    np.put_along_axis(kept, np.argpartition(rank, size - 1, axis=0)[:size], True, axis=0)
+    last = size * outputs - 1
+    limit = np.partition(rank, last, axis=None)[last]
+    kept = np.empty((n, outputs), dtype=bool)
+    least, most = min(LEAST_SIZE, n), min(MOST_TIMES * size, n)
+    for j, column in enumerate(rank.T):
+        low, high = np.partition(column, (least - 1, most - 1))[[least - 1, most - 1]]
+        kept[:, j] = column <= min(max(limit, low), high)
     # Every input is kept somewhere.
     kept[np.arange(n), rank.argmin(axis=1)] = True
     return kept
@@ -333,10 +363,10 @@ def _blocks(kept: npt.NDArray[np.bool_], reference: IntArray) -> Blocks:
     return Blocks(member, start, start[:-1] + before)
 
 
-def _weights(ratio: FloatArray, column: FloatArray) -> FloatArray:
-    """Return the weights of followers (rows) for kept inputs (columns): shares of sum 1, times the ratio."""
+def _weights(ratio: FloatArray, column: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return the weights of followers (rows) for kept inputs (columns), where not 0: share times ratio."""
     asked = ratio * column
-    share = (asked / asked.max(axis=1, keepdims=True)) ** SHARPNESS
-    share[share < SMALLEST_WEIGHT] = 0.0
-    share /= share.sum(axis=1, keepdims=True)
-    return np.asarray(share * ratio)
+    asked /= asked.max(axis=1, keepdims=True)
+    row, kept = np.nonzero(asked >= SMALLEST_WEIGHT ** (1 / SHARPNESS))
+    share = asked[row, kept] ** SHARPNESS
+    return row, kept, share / np.bincount(row, share)[row] * ratio[row, kept]

@@ -153,12 +153,16 @@ def factor_schur(schur: FloatArray) -> tuple[FloatArray, FloatArray]:
     scale = 1 / np.sqrt(np.diag(schur))
     schur *= scale[:, None]
     schur *= scale
-    lower = np.tril(schur, -1)
+    rows = range(len(schur))
+    # LAPACK leaves the upper triangle as it is. The other one is restored from there, without a second matrix.
+    for row in rows:
+        schur[:row, row] = schur[row, :row]
     for nudge in NUDGES[1:]:
-        np.copyto(schur, lower)
         np.fill_diagonal(schur, 1 + 0.1 * nudge)
         if lapack.factor(schur):
             return scale, schur
+        for row in rows:
+            schur[row, :row] = schur[:row, row]
     raise SolverError("the Schur complement of the row sums could not be factored")
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks, Rows
+from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks
 from geoind.parallel import Threads
 
 INPUTS, OUTPUTS = 8, 5
@@ -20,26 +20,28 @@ def problem(seed: int, extra: bool = False) -> BlockProgram:
     kept[0] = np.arange(INPUTS)
     start = np.concatenate([[0], np.cumsum([len(some) for some in kept])])
     member = np.concatenate(kept)
-    rows = []
+    equations = np.zeros((INPUTS + extra, len(member)))
+    equations[member, np.arange(len(member))] = 1.0
     for j, some in enumerate(kept):
-        matrix, number = np.eye(len(some)), some
-        others = np.setdiff1d(np.arange(INPUTS), some)[:1]
-        if len(others):
-            follower = np.where(np.arange(len(some)) == 2, ratio[some[2], others[0]], 0.0)
-            matrix, number = np.vstack([matrix, follower]), np.append(some, others)
+        for other in np.setdiff1d(np.arange(INPUTS), some)[:1]:
+            equations[other, start[j] + 2] = ratio[some[2], other]
         if extra and j < 3:
-            entry = np.where(np.arange(len(some)) == 0, 1.0, 0.0) - np.where(np.arange(len(some)) == 1, 0.5, 0.0)
-            matrix, number = np.vstack([matrix, entry]), np.append(number, INPUTS)
-        rows.append(Rows(number, csr_array(matrix)))
+            equations[INPUTS, start[j] : start[j] + 2] = 1.0, -0.5
     more = np.full(int(extra), 0.1), np.zeros(int(extra))
     return BlockProgram(
         Blocks(member, start, start[:-1] + 1),
         ratio,
         rng.uniform(0, 1, len(member)),
-        rows,
+        csr_array(equations),
         np.concatenate([np.ones(INPUTS), more[0]]),
         np.concatenate([rng.uniform(0.2, 0.8, INPUTS), more[1]]),
     )
+
+
+def method_of(program: BlockProgram, active: bool, team: Threads) -> BlockMethod:
+    """The method with all pairs, or with none but those of the references."""
+    near = np.full((INPUTS, INPUTS), active) & ~np.eye(INPUTS, dtype=bool)
+    return BlockMethod(program, near, np.ones(len(program.cost)), team)
 
 
 def by_highs(program: BlockProgram) -> float:
@@ -67,7 +69,7 @@ def test_the_bounds_rise_to_the_optimum_by_highs(seed: int) -> None:
     program, seen = problem(seed), list[float]()
     # No pair is active at first but those of the references; the others join.
     with Threads(1) as team:
-        method = BlockMethod(program, np.zeros((INPUTS, INPUTS), dtype=bool), team)
+        method = method_of(program, False, team)
         method.run(1e-6, enough=np.inf, deadline=np.inf, progress=seen.append)
     optimum = by_highs(program)
     assert max(seen) <= optimum + 1e-9
@@ -79,7 +81,7 @@ def test_the_bounds_rise_to_the_optimum_by_highs(seed: int) -> None:
 def test_another_program_continues_with_more_equations(seed: int) -> None:
     before, after, seen = problem(seed), problem(seed, extra=True), list[float]()
     with Threads(1) as team:
-        method = BlockMethod(before, ~np.eye(INPUTS, dtype=bool), team)
+        method = method_of(before, True, team)
         method.run(1e-2, enough=-np.inf, deadline=np.inf, progress=lambda _: None)
         method.reopen(after)
         method.run(1e-6, enough=np.inf, deadline=np.inf, progress=seen.append)
@@ -92,6 +94,6 @@ def test_the_search_ends_at_a_bound_that_is_enough() -> None:
     program, seen = problem(0), list[float]()
     enough = 0.7 * by_highs(program)
     with Threads(1) as team:
-        method = BlockMethod(program, ~np.eye(INPUTS, dtype=bool), team)
+        method = method_of(program, True, team)
         method.run(1e-9, enough=enough, deadline=np.inf, progress=seen.append)
     assert seen[-2] < enough <= seen[-1]

@@ -436,10 +436,10 @@ def test_every_solution_is_strictly_private_and_has_its_method() -> None:
 
 
 def test_what_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Nine outputs, each with a block of 9 x 9 doubles and as many flags.
-    monkeypatch.setattr(least_loss, "MEMORY", 9 * 81 * 9.0)
+    # Nine outputs, each with 11 bytes for a cell of its block of 9 x 9: a double, a flag and what is temporary.
+    monkeypatch.setattr(least_loss, "MEMORY", 9 * 81 * 11.0)
     assert _solve(task(3), tolerance=1e-6).stopped == "optimal"
-    monkeypatch.setattr(least_loss, "MEMORY", 9 * 81 * 9.0 - 1)
+    monkeypatch.setattr(least_loss, "MEMORY", 9 * 81 * 11.0 - 1)
     with pytest.raises(InvalidInputError, match="9 inputs and 9 outputs"):
         _solve(task(3), tolerance=1e-6)
 

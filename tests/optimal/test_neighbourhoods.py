@@ -8,9 +8,19 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, eye_array, kron
 
-from geoind import Grid, InvalidInputError, Places, Prior, expected_loss, min_loss_given_epsilon, tight_epsilon
+from geoind import (
+    Channel,
+    Grid,
+    InvalidInputError,
+    Places,
+    Prior,
+    expected_loss,
+    min_loss_given_epsilon,
+    tight_epsilon,
+)
 from geoind.arrays import FloatArray
 from geoind.distances import Distance, euclidean, from_matrix, manhattan, squared
+from geoind.errors import SitesMismatchError
 from geoind.optimal import Iterate, OptimalChannel, least_loss, neighbourhoods
 from geoind.optimal.neighbourhoods import memory_of
 from geoind.space.sites import Sites
@@ -148,6 +158,78 @@ def test_neighbourhoods_grow_until_the_gap_is_met() -> None:
     assert all(one.gap >= other.gap for one, other in pairwise(seen))
 
 
+@pytest.mark.parametrize("epsilon", [0.003, 0.03])
+def test_cells_that_are_small_or_large_against_one_over_epsilon_are_bracketed(epsilon: float) -> None:
+    prior = prior_of("lumpy", 5)
+    best = min_loss_given_epsilon(prior, epsilon=epsilon, tolerance=0.05)
+    assert_bracket(best, min_loss_given_epsilon(prior, epsilon=epsilon).certificate.objective, epsilon)
+    assert best.certificate.optimal
+
+
+def test_a_smaller_tolerance_begins_with_larger_neighbourhoods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (5, 60))
+    prior = prior_of("uniform", 7)
+    rough, fine = (
+        min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=tolerance).certificate
+        for tolerance in (0.3, 0.05)
+    )
+    first, second = (int(proof.method.split()[2]) for proof in (rough, fine))
+    assert 5 < first < second < 49
+
+
+def test_an_earlier_channel_is_the_first_candidate() -> None:
+    prior = prior_of("lumpy", 5)
+    earlier = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.05)
+    seen: list[Iterate] = []
+    # One iteration of each program, as after a restart that is stopped again.
+    again = min_loss_given_epsilon(
+        prior, epsilon=EPSILON, tolerance=1e-3, time_limit=1e-3, start=earlier, progress=seen.append
+    )
+    assert all(one.objective <= earlier.certificate.objective for one in seen)
+    assert again.certificate.objective <= earlier.certificate.objective * (1 + 1e-12)
+    assert_bracket(again, min_loss_given_epsilon(prior, epsilon=EPSILON).certificate.objective)
+    fresh = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=1e-3, time_limit=1e-3)
+    assert fresh.certificate.objective > again.certificate.objective
+
+
+@pytest.mark.parametrize("case", ["larger epsilon", "coarser grid", "other outputs"])
+def test_a_start_that_does_not_fit_is_only_where_the_search_begins(case: str) -> None:
+    prior = prior_of("lumpy", 4)
+    start = {
+        "larger epsilon": lambda: min_loss_given_epsilon(prior, epsilon=3 * EPSILON),
+        "coarser grid": lambda: min_loss_given_epsilon(
+            Prior.uniform(Grid(50, 50, cell=200, columns=2, rows=2)), epsilon=EPSILON
+        ),
+        "other outputs": lambda: min_loss_given_epsilon(
+            prior, epsilon=EPSILON, outputs=Places(np.array([[150.0, 150.0], [900.0, 0.0]]))
+        ),
+    }[case]()
+    best = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.05, start=start)
+    assert_bracket(best, min_loss_given_epsilon(prior, epsilon=EPSILON).certificate.objective)
+    assert best.certificate.optimal
+
+
+def test_equal_sites_take_a_start_as_well() -> None:
+    xy = square(3).xy
+    prior = Prior(Places(np.concatenate([xy, xy[:3]])), np.full(12, 1 / 12))
+    exact = min_loss_given_epsilon(prior, epsilon=EPSILON, outputs=square(3))
+    best = min_loss_given_epsilon(prior, epsilon=EPSILON, outputs=square(3), tolerance=0.05, start=exact)
+    assert best.certificate.objective <= exact.certificate.objective * (1 + 1e-9)
+    assert_bracket(best, exact.certificate.objective)
+
+
+def test_a_bad_start_is_an_error_before_the_search() -> None:
+    prior, seen = prior_of("lumpy", 4), list[Iterate]()
+    with pytest.raises(InvalidInputError, match="start must be a Channel, got ndarray"):
+        min_loss_given_epsilon(prior, epsilon=EPSILON, start=np.eye(16), progress=seen.append)  # type: ignore[arg-type]
+    records = Places(np.arange(9.0).reshape(3, 3))
+    with pytest.raises(SitesMismatchError, match="as many coordinates"):
+        min_loss_given_epsilon(
+            prior, epsilon=EPSILON, start=Channel(records, records, np.eye(3)), progress=seen.append
+        )
+    assert not seen
+
+
 def test_small_problems_and_small_tolerances_are_solved_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = prior_of("lumpy", 4)
     assert "interior" in min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.9e-3).certificate.method
@@ -170,6 +252,9 @@ def test_memory_is_checked_before_the_search_and_limits_the_growth(monkeypatch: 
     kept = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=1e-3)
     assert not kept.certificate.optimal
     assert tight_epsilon(kept) <= EPSILON
+    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (9, 20))
+    reduced = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.5)
+    assert "neighbourhoods of 9 inputs" in reduced.certificate.method
     monkeypatch.setattr(least_loss, "MEMORY", memory_of(25, 25, 9) - 1)
     seen: list[Iterate] = []
     with pytest.raises(InvalidInputError, match="25 inputs and 25 outputs"):
@@ -210,12 +295,3 @@ def test_equal_sites_have_equal_rows() -> None:
 def test_a_single_cell_needs_no_neighbourhood() -> None:
     best = min_loss_given_epsilon(Prior.uniform(square(1)), epsilon=EPSILON, tolerance=0.02)
     assert best.certificate.objective == 0
-
-
-def test_the_first_neighbourhoods_have_a_radius_in_units_of_one_over_epsilon(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (5, 60))
-    exponent = euclidean(square(9).xy, square(9).xy)
-    sizes = [neighbourhoods._first_size(epsilon * exponent) for epsilon in (1.0, 0.03, 0.015, 1e-4)]
-    assert 5 == sizes[0] < sizes[1] < sizes[2] < sizes[3] == 60
