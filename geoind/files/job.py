@@ -21,7 +21,6 @@ from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, ki
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.space.cells import as_cell_system, cell_centres, cell_names
 from geoind.space.lattice import snap_lonlat
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
@@ -184,6 +183,9 @@ class _Job:
         if self.ledger is not None:
             self.recipe.require_person_column("a ledger")
         if self.cells is not None:
+            # Cells load scipy, which takes half of the start of the program.
+            from geoind.space.cells import as_cell_system
+
             as_cell_system(self.cells)
         if str(self.rejects) == STANDARD:
             raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
@@ -298,6 +300,8 @@ class _File:
         """Return the reports as cells: with the names, and moved to the centres. It reads the reports only."""
         if self.job.cells is None:
             return batch, reports
+        from geoind.space.cells import cell_centres, cell_names
+
         moved = []
         for name, places in zip(self.cell_columns, reports, strict=True):
             there = ~np.isnan(places[:, 0])
