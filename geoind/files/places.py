@@ -333,7 +333,10 @@ def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "tuple[PrivateZ
             try:
                 if name in zones:
                     raise InvalidInputError(f"person {name!r} has a second zone")
-                zones[name] = PrivateZone.around(lat=lat, lon=lon, key=key, person_id=name, **(usual | given))
+                epsilon, margin = (given.get(what, usual[what]) for what in ("epsilon", "margin"))
+                zones[name] = PrivateZone.around(
+                    lat=lat, lon=lon, epsilon=epsilon, margin=margin, key=key, person_id=name
+                )
             except InvalidInputError as error:
                 raise InvalidInputError(f"row {number}: {error}") from None
     return zones_of_persons(zones.values())
