@@ -34,7 +34,7 @@ from geoind import (
 )
 from geoind.arrays import FloatArray
 from geoind.channels import ElasticNoise, elastic_noise
-from geoind.channels.elastic import _smallest_blocks
+from geoind.channels.people_cloaking import smallest_blocks
 from geoind.distances import euclidean
 from geoind.maps.basemap import helsinki_file, read_basemap
 from geoind.space import GraphDistance, road_distance
@@ -302,7 +302,7 @@ def android_tables(
     if not isinstance(grid, Grid):
         raise TypeError
     rng = np.random.default_rng(5)
-    blocks, of_cell = _smallest_blocks(grid, people.mass, AMONG / PEOPLE)
+    blocks, of_cell = smallest_blocks(grid, people.mass, AMONG / PEOPLE)
     labels = of_cell.reshape(grid.rows, grid.columns)
     middles = (grid.x, grid.y) + grid.cell * (
         (blocks[:, :2] + np.minimum(blocks[:, :2] + blocks[:, 2:], grid.columns) - 1) / 2
@@ -352,7 +352,7 @@ def android_tables(
     wide = np.zeros(len(wider))
     numbers = wider.nearest(grid.xy)
     wide[numbers] = people.mass
-    _, other = _smallest_blocks(wider, wide, AMONG / PEOPLE)
+    _, other = smallest_blocks(wider, wide, AMONG / PEOPLE)
     _, both = np.unique(of_cell * (other.max() + 1) + other[numbers], return_inverse=True)
     common = np.bincount(both, weights=people.mass)[both] * PEOPLE
     return [

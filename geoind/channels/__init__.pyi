@@ -7,10 +7,9 @@ from .composition import after_query as after_query
 from .composition import compose as compose
 from .composition import sensitivity as sensitivity
 from .dummies import Dummies as Dummies
-from .elastic import ElasticNoise as ElasticNoise
 from .elastic import elastic_distance as elastic_distance
-from .elastic import elastic_noise as elastic_noise
-from .elastic import people_cloaking as people_cloaking
+from .elastic_noise import ElasticNoise as ElasticNoise
+from .elastic_noise import elastic_noise as elastic_noise
 from .formulas import linear_laplace as linear_laplace
 from .interpolated import Interpolated as Interpolated
 from .metrics import additive_leakage as additive_leakage
@@ -28,3 +27,4 @@ from .metrics import mutual_information as mutual_information
 from .metrics import posterior_entropy as posterior_entropy
 from .metrics import prior_vulnerability as prior_vulnerability
 from .metrics import worst_case_loss as worst_case_loss
+from .people_cloaking import people_cloaking as people_cloaking
