@@ -6,6 +6,7 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -34,7 +35,8 @@ def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
             monkeypatch.delitem(sys.modules, loaded)
         monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.chdir(tmp_path)
-    Path("places.csv").write_text("person,lat,lon\n" + "ana,48.8584,2.2945\nben,48.8421,2.3219\n" * 50)
+    rows = ["ana,48.8584,2.2945", "ben,48.8421,2.3219"] * 50
+    Path("places.csv").write_text("\n".join(["person,lat,lon", *Random(1).sample(rows, 100)]) + "\n")
     return tmp_path
 
 
@@ -56,7 +58,7 @@ WORKS = {
     "estimate": [*ESTIMATE, "people.geojson", "--out", "p.html", "--out", "p.parquet", "--out", "p.csv"],
     "explain": ["explain", *PRIVACY],
     "audit": ["audit", *PRIVACY, "--draws", "2000"],
-    "optimal": ["optimal", *PRIVACY, "--columns", "3", "--rows", "3", "--cell", "100", "--out", "best.npz"],
+    "optimal": ["optimal", *PRIVACY, "--columns", "3", "--rows", "3", "--cell", "100", "--out", "best.parquet"],
     "example": ["example", "--people", "100"],
     "extension": ["extension", "--out", "extension"],
 }

@@ -1,5 +1,6 @@
 """A zone around a home: inside, a session answers with one place, and entering and leaving are private events."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -109,7 +110,8 @@ class PrivateZone:
         if ledger is not None and person_id is None:
             raise InvalidInputError("ledger needs person_id: whose budget pays")
         globe = choose_mechanism(epsilon=epsilon)
-        radius = globe.reach(CONFIDENCE) + as_positive(margin, "margin")
+        # In whole metres: logarithms differ between machines in the last bit, and keyed sessions must not.
+        radius = float(math.ceil(globe.reach(CONFIDENCE) + as_positive(margin, "margin")))
         owner = "home" if person_id is None else as_person(person_id)
         memory = SamePlace(as_key(key).read(), cell=CELL)
         centre = memory.obfuscate(lat=lat, lon=lon, person_id=owner, epsilon=epsilon, ledger=ledger)

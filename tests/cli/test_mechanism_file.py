@@ -33,6 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     places = {"lat": [48.8571, 48.8602, 48.8611, 40.0], "lon": [2.3512, 2.3403, 2.3561, -74.0]}
     pd.DataFrame(people | places).to_csv(folder / "all.csv", index=False)
     pd.DataFrame(people | places).head(3).to_csv(folder / "trips.csv", index=False)
+    many = pd.DataFrame(people | places).head(3).sample(60, replace=True, random_state=2)
+    many.assign(rider=range(60), fare=range(60)).to_csv(folder / "many.csv", index=False)
     return folder
 
 
@@ -108,7 +110,8 @@ def test_a_key_repeats_the_reports_of_a_record_and_another_key_does_not(folder: 
     for number in (1, 1, 2):
         (folder / "key").write_bytes(bytes([number] * 32))
         (folder / "key").chmod(0o600)
-        assert obfuscate(folder, "--key-file", str(folder / "key"), "--id", "fare", "--keep", "fare") == 0
+        keyed = ["--key-file", str(folder / "key"), "--id", "fare", "--keep", "fare"]
+        assert obfuscate(folder, *keyed, source="many.csv") == 0
         texts.append((folder / "out.csv").read_text())
     assert texts[0] == texts[1] != texts[2]
 

@@ -157,6 +157,6 @@ def test_a_statement_counts_the_people_of_a_raster(
     assert sharing["median"] > 100
     capsys.readouterr()
     assert main([*command, str(folder / "tiles.tif"), "--weight", "people"]) == 2
-    assert "--weight is for points" in capsys.readouterr().err
+    assert "--weight needs --population FILE with points" in capsys.readouterr().err
     assert main([*command, str(folder / "empty.tif")]) == 2
     assert "the population has no people" in capsys.readouterr().err

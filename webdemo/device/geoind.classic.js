@@ -1983,7 +1983,8 @@ class PrivateZone {
    */
   static around({ lat, lon, epsilon, level, radius, key, margin = 200, person = "home", budget }) {
     const cost = enoughNoise(asEpsilon({ epsilon, level, radius }));
-    const disk = reach(cost, ZONE_CONFIDENCE) + asPositive(margin, "margin");
+    // In whole metres: logarithms differ between machines in the last bit, and keyed sessions must not.
+    const disk = Math.ceil(reach(cost, ZONE_CONFIDENCE) + asPositive(margin, "margin"));
     return new PrivateZone({
       ...new SamePlace(key, { cell: ZONE_CELL }).obfuscate({ lat, lon, person, epsilon: cost, budget }),
       radius: disk,
