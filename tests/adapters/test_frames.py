@@ -226,7 +226,8 @@ def test_a_table_has_the_columns_that_are_needed_and_knows_the_others() -> None:
 
 
 def test_a_part_without_rows_is_a_frame_of_the_same_types() -> None:
-    from geoind.tables.release import Part, Release
+    from geoind.tables.parts import Part
+    from geoind.tables.release import Release
 
     recipe = Recipe.of(**EACH, keep=["fare", "note"]).with_key()
     empty = points().iloc[:0]

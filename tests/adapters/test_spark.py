@@ -21,7 +21,8 @@ from geoind.adapters.spark import obfuscate, register, sink
 from geoind.keys import VARIABLE
 from geoind.tables import EACH_FILE, Recipe, ReleaseRecord, read_promise, write_sidecar
 from geoind.tables import obfuscate as on_arrow
-from geoind.tables.release import Part, Release
+from geoind.tables.parts import Part
+from geoind.tables.release import Release
 from geoind.tables.table import Table
 from tests.spark_session import OTHER
 

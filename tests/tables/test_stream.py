@@ -26,7 +26,8 @@ from geoind import (
     Projection,
     SphericalLaplace,
 )
-from geoind.tables import EACH_FILE, ReleaseRecord, obfuscate, release
+from geoind.tables import EACH_FILE, ReleaseRecord, obfuscate
+from geoind.tables import parts as part_module
 from tests.goodness import fits
 
 KEY = bytes(range(32))
@@ -310,7 +311,7 @@ def test_a_source_that_changes_between_the_passes_is_released_as_counted_or_refu
     options = {**BY_RIDER, "id_column": None, "keep": ["rider"]}
     same = obfuscate(trips(), **options).read_all()
     if not held:
-        monkeypatch.setattr(release, "REMEMBERED", 0)
+        monkeypatch.setattr(part_module, "REMEMBERED", 0)
         # The first is asked for its schema only.
         assert obfuscate(Unstable(trips(), trips(), trips()), **options).read_all().equals(same)
     reader = obfuscate(Unstable(trips(), trips(), other), **options)
@@ -325,7 +326,7 @@ def test_a_source_that_changes_between_the_passes_is_released_as_counted_or_refu
 def test_a_source_that_changes_before_the_charge_is_not_charged(
     passes: int, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(release, "REMEMBERED", 0)
+    monkeypatch.setattr(part_module, "REMEMBERED", 0)
     other = trips().slice(1)
     source = Unstable(*[trips()] * passes, other, other)
     if passes == 2:
