@@ -22,7 +22,7 @@ from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import RowOrder
 from geoind.tables.columns import column_of, rows_of
 from geoind.tables.record import PARQUET_KEY
-from geoind.tables.release import BOUNDING, Count, Release, decide_release, turns_of
+from geoind.tables.release import BOUNDING, Count, Release, decide_release, innermost, turns_of
 from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description
 
@@ -328,18 +328,13 @@ def tags_of(
     may be equal and is another draw.
     """
     tags = np.zeros((len(reports[0]), 2), np.uint64)
-    name = description(mechanism) + str(getattr(_innermost(mechanism), "purpose", ""))
+    name = description(mechanism) + str(getattr(innermost(mechanism), "purpose", ""))
     for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
         present = ~np.isnan(report[:, 0])
         keyed = key_of(source, number).only(present)
         tags[present] += keyed.words(truth[present], 2, f"tag of a place, {name}")
         tags[present] += keyed.words(report[present], 2, f"tag of a report, {name}")
     return tags
-
-
-def _innermost(mechanism: object) -> object:
-    inner = getattr(mechanism, "mechanism", None)
-    return mechanism if inner is None else _innermost(inner)
 
 
 def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:

@@ -27,7 +27,7 @@ from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 
-__all__ = ["BOUNDING", "Count", "Release", "decide_release", "mean_error", "turns_of"]
+__all__ = ["BOUNDING", "Count", "Release", "decide_release", "innermost", "mean_error", "turns_of"]
 
 BOUNDING = "rows of a person"
 """The purpose of the tags that choose the rows of a person."""
@@ -224,7 +224,15 @@ class Release:
             rejected=rejected,
             charged=charged,
             exact_times=tuple(sorted(self.count.exact_times)),
+            # Mechanisms whose noise depends on the place have it: elastic noise, interpolated channels.
+            varies=hasattr(innermost(mechanism), "rates_at"),
         )
+
+
+def innermost(mechanism: object) -> object:
+    """Return the mechanism that draws, without projections and steps around it."""
+    inner = getattr(mechanism, "mechanism", None)
+    return mechanism if inner is None else innermost(inner)
 
 
 def mean_error(mechanism: Mechanism) -> float:

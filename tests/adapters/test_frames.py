@@ -83,7 +83,7 @@ def test_labels_that_are_no_text_are_named_by_their_text() -> None:
     reports = obfuscate(frame, **EACH, keep=["7", "('a', 'b')"])
     assert list(reports.columns) == ["lon", "lat", 7, ("a", "b")]
     frame["7"] = 1
-    with pytest.raises(InvalidInputError, match="column '7' must exist once"):
+    with pytest.raises(InvalidInputError, match="several columns are called '7'"):
         obfuscate(frame, **EACH, keep=["7"])
     assert list(obfuscate(frame, **EACH)) == ["lon", "lat"]
 

@@ -103,14 +103,16 @@ def test_a_place_outside_is_an_error_or_a_reject(folder: Path, capsys: pytest.Ca
     assert "eve" in (folder / "bad.csv").read_text()
 
 
-def test_a_key_repeats_the_reports_of_a_record_and_another_key_does_not(folder: Path) -> None:
+def test_a_key_repeats_the_reports_of_a_record_and_other_keys_do_not(folder: Path) -> None:
     texts = []
-    for number in (1, 1, 2):
+    for number in (1, 1, 2, 3, 4, 5):
         (folder / "key").write_bytes(bytes([number] * 32))
         (folder / "key").chmod(0o600)
         assert obfuscate(folder, "--key-file", str(folder / "key"), "--id", "fare", "--keep", "fare") == 0
         texts.append((folder / "out.csv").read_text())
-    assert texts[0] == texts[1] != texts[2]
+    assert texts[0] == texts[1]
+    # There are few cells, so two keys may give the same three reports by chance.
+    assert len(set(texts)) > 2
 
 
 def test_a_ledger_is_charged_with_the_measured_epsilon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +138,11 @@ def test_a_folder_of_files_is_drawn_by_several_processes(folder: Path) -> None:
     [
         (["--epsilon", "0.01"], "not several of them"),
         (["--same-place"], "--same-place needs --epsilon"),
-        (["--little-noise", "--mechanism", "nowhere.parquet"], "is not a mechanism saved by geoind"),
+        (
+            ["--little-noise", "--mechanism", "nowhere.parquet"],
+            "--mechanism must be best, laplace, gaussian or a file",
+        ),
+        (["--mechanism", "trips.csv"], "--mechanism must be best, laplace, gaussian or a file"),
         (["--mechanism", "laplace"], "--mechanism needs --delta"),
     ],
 )
@@ -162,4 +168,4 @@ def test_a_channel_between_sites_of_a_plane_takes_no_degrees(
     plane = ["--columns", "2", "--rows", "2", "--cell", "100", "--epsilon", "0.01"]
     assert main(["optimal", *plane, "--out", str(folder / "plane.parquet")]) == 0
     assert obfuscate(folder, "--mechanism", str(folder / "plane.parquet")) == 2
-    assert "takes metres, not degrees" in capsys.readouterr().err
+    assert "is a channel between places in metres" in capsys.readouterr().err
