@@ -331,7 +331,7 @@ class _File:
         part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
-        record = replace(release.record, cells=self.job.cells).to_json().encode()
+        record = release.record.to_json().encode()
         corners, decimals = [corners_of([])], self.table.decimals
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
@@ -412,6 +412,7 @@ def _made(
         counted.merge(count, recipe.most_rows)
         files[path].rejected = rejected
     release = Release.of(recipe, counted, next(iter(files.values())).table)
+    release = replace(release, record=replace(release.record, cells=job.cells))
     if job.ledger is not None:
         _charge(job.ledger, files.values(), release, unfinished)
     again = recipe.time is not None or not job.several

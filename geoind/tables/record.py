@@ -384,6 +384,8 @@ class Summary:
                 f": {fresh}{_metres(self.mean_error)} from the truth on average, "
                 f"95 % within {_metres(self.reach_95)}"
             )
+        if record.cells is not None:
+            lines.append(f"each report was then moved to the centre of its cell ({record.cells})")
         lines += record.totals
         if self.bounds is not None:
             west, south, east, north = self.bounds

@@ -179,7 +179,8 @@ def test_reports_are_written_as_the_cells_that_contain_them(tmp_path: Path, suff
     source.write_text(
         "name,lat,lon\n" + "".join(f"n{row},{48 + row % 5 / 9},{2 + row % 7 / 9}\n" for row in range(30))
     )
-    obfuscate_file(source, target, epsilon=0.01, person=EACH_ROW, keep=keep, cells="geohash:6")
+    done = obfuscate_file(source, target, epsilon=0.01, person=EACH_ROW, keep=keep, cells="geohash:6")
+    assert "centre of its cell (geohash:6)" in str(done)
     if suffix == "csv":
         table = pd.read_csv(target)
     else:

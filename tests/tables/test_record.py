@@ -636,6 +636,8 @@ def test_a_summary_begins_with_how_many_reports_and_how_far_they_are() -> None:
     ):
         assert lines(mean_error=mean, reach_95=reach) == [f"40 reports, epsilon 0.01 per metre: {words}"]
     trace = replace(SUMMARISED, session="Independent(epsilon=0.01)", fresh=0.01, mechanism="Independent")
+    [line] = lines(replace(SUMMARISED, cells="h3:5"), mean_error=200.0, reach_95=480.0)[1:]
+    assert line == "each report was then moved to the centre of its cell (h3:5)"
     [line] = lines(mean_error=200.0, reach_95=480.0, varies=True)
     assert line.endswith(": where it is farthest, 200 m from the truth on average, 95 % within 480 m")
     [line] = lines(trace, mean_error=200.0, reach_95=480.0)
