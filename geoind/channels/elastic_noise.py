@@ -47,8 +47,8 @@ class ElasticNoise:
     *Promise.* Each triangle T of the region has a scale s_T, the metres per unit of privacy loss. The elastic
     distance of two places is the least sum of (metres in T) / s_T over all paths between them. For all places x, y
     and all reports z, abs(ln K(x, z) - ln K(y, z)) is at most the elastic distance of x and y. And every ball of
-    the `level`, around every place, holds at least the `share` of the people, who count at the closest of the nodes
-    at which balls are counted.
+    the `level`, around every place, holds at least the `share` of the people, who count at the closest of the
+    nodes at which balls are counted.
 
     *Mechanism.* The reports are the corners of the triangles. D(v, z) is the length of the shortest path between
     corners along the sides of triangles, where a side has the length
