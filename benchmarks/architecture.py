@@ -9,6 +9,7 @@ while a module is imported does not count.
 
 import argparse
 import ast
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 FIGURE = ROOT / "docs" / "figures" / "architecture.svg"
 WALKED = (f"{ROOT / 'geoind'}/", f"{ROOT / 'webdemo'}/")
+TABLES = ("tables", "files", "adapters", "cli")
+SERVICES = ("geoind/pipeline.py",)
+"""Modules of the top folder that are not of the base layer."""
 
 Walk = Callable[[], object]
 
@@ -173,14 +177,19 @@ def lines_of(package: str) -> int:
     return sum(map(code_lines, path.rglob("*.py"))) if path.is_dir() else code_lines(path.with_suffix(".py"))
 
 
-def print_size() -> None:
-    """Print the numbers of the table of sizes."""
+def sizes(found: dict[str, list[str]]) -> dict[str, int]:
+    """Return the numbers of the table of sizes, by their rows, from the files of each walk."""
     sources = sorted((ROOT / "geoind").rglob("*.py"))
     nodes = (node for path in sources for node in ast.walk(ast.parse(path.read_text())))
-    classes = sum(isinstance(node, ast.ClassDef) and not node.name.startswith("_") for node in nodes)
-    names = (ROOT / "geoind" / "__init__.pyi").read_text().count(" as ") - 1
-    print(f"lines of code {sum(map(code_lines, sources)):,}, public classes {classes}, names at the top {names}")
-    print(f"import layers {len(layers())}, files {len(sources)}")
+    return {
+        "lines of code": sum(map(code_lines, sources)),
+        "of them in `tables/`, `files/`, `adapters/` and `cli/`": sum(map(lines_of, TABLES)),
+        "public classes": sum(isinstance(node, ast.ClassDef) and not node.name.startswith("_") for node in nodes),
+        "names at the top": (ROOT / "geoind" / "__init__.pyi").read_text().count(" as ") - 1,
+        "import layers": len(layers()),
+        "files in the walk of a CSV file": len(found["csv"]),
+        "of them above the base layer": sum(file.count("/") > 1 or file in SERVICES for file in found["csv"]),
+    }
 
 
 def draw() -> None:
@@ -211,12 +220,19 @@ def draw() -> None:
     print(f"wrote {FIGURE.relative_to(ROOT)}")
 
 
-def write_walks(found: dict[str, list[str]]) -> None:
-    """Replace the list of walks in the page."""
+def write_page(found: dict[str, list[str]]) -> None:
+    """Replace the list of walks in the page, and the last column of the table of sizes."""
     rows = [f"| {_title(name)} | {len(files)} | {_listed(files)} |" for name, files in found.items()]
     table = "\n".join(["| walk | files | in the order of their first call |", "| --- | ---: | --- |", *rows])
     before, _, rest = PAGE.read_text().partition("<!-- walks -->\n")
-    PAGE.write_text(f"{before}<!-- walks -->\n{table}\n<!-- /walks -->{rest.partition('<!-- /walks -->')[2]}")
+    page = f"{before}<!-- walks -->\n{table}\n<!-- /walks -->{rest.partition('<!-- /walks -->')[2]}"
+    for row, number in sizes(found).items():
+        page, times = re.subn(
+            rf"^(\| {re.escape(row)} \|.*\| )[\d,]+ \|$", rf"\g<1>{number:,} |", page, flags=re.M
+        )
+        if times != 1:
+            sys.exit(f"the table of sizes must have one row {row!r}")
+    PAGE.write_text(page)
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 
@@ -239,13 +255,13 @@ def main() -> None:
             files = Visited().during(WALKS[options.walk](Path(folder)))
         print(*(f"visited {file}" for file in files), sep="\n")
         return
-    print_size()
     found = {name: files_of(name) for name in WALKS}
+    print(*(f"{row}: {number:,}" for row, number in sizes(found).items()), sep="\n")
     for name, files in found.items():
         print(f"\n{_title(name)}: {len(files)} files", *files, sep="\n  ")
     if options.write:
         draw()
-        write_walks(found)
+        write_page(found)
 
 
 if __name__ == "__main__":

@@ -145,7 +145,9 @@ def choose_mechanism(
         return mechanism
     if mechanism is not None:
         if not (epsilon is level is radius is None):
-            raise InvalidInputError("give a mechanism, `epsilon=`, or `level=` and `radius=`, not several of them")
+            raise InvalidInputError(
+                "give `mechanism=`, `epsilon=`, or `level=` and `radius=`, not several of them"
+            )
         return require_space("lonlat", mechanism)
     try:
         return _globe(epsilon, level, radius, little_noise)

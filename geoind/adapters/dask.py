@@ -18,9 +18,10 @@ from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
 from geoind.tables.columns import persons_in, plain, seconds_of
+from geoind.tables.parts import Part
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Part, Release, decide_release
+from geoind.tables.release import Count, Release, decide_release
 
 if TYPE_CHECKING:
     import dask.dataframe as dd

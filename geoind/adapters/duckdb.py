@@ -65,7 +65,7 @@ def obfuscate(
     folded = [name.casefold() for name in relation.columns]
     for name in names:
         if folded.count(name.casefold()) > 1:
-            raise InvalidInputError(f"column {name!r} must exist once, in upper and lower case")
+            raise InvalidInputError(f"several columns are called {name!r}, as DuckDB ignores case: rename them")
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     rows = relation.project(quoted).to_arrow_table()
     reader = stream.obfuscate(rows, ledger=ledger, job=job, **options)

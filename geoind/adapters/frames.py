@@ -17,10 +17,10 @@ import shapely
 from geoind.errors import InvalidInputError
 from geoind.tables.checks import sampled_rows
 from geoind.tables.columns import listed, rows_of
+from geoind.tables.parts import Reports
 from geoind.tables.places import Points
 from geoind.tables.recipe import Recipe
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
-from geoind.tables.release import Reports
 from geoind.tables.table import Table
 
 __all__ = ["array_of", "refuse_index", "reported", "table_of"]

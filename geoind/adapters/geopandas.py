@@ -13,8 +13,8 @@ import pandas as pd
 from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
+from geoind.tables.parts import Part
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Part
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries

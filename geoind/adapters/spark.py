@@ -26,8 +26,9 @@ from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
+from geoind.tables.parts import Part
 from geoind.tables.recipe import Missing, Options, Recipe, with_options
-from geoind.tables.release import Part, Release, decide_release
+from geoind.tables.release import Release, decide_release
 from geoind.tables.stream import joined, sql_function
 from geoind.tables.table import Table
 

@@ -119,7 +119,7 @@ class Assessment:
     @property
     def json(self) -> str:
         """The numbers of the statement as JSON."""
-        from geoind.audits.statement import json_of
+        from geoind.audits.statement_json import json_of
 
         return json_of(self)
 

@@ -291,4 +291,4 @@ def audit_reports(
 
 
 def _place(place: tuple[float, float]) -> str:
-    return f"({place[0]:.8g}, {place[1]:.8g})"
+    return f"({round(place[0], 9):.8g}, {round(place[1], 9):.8g})"

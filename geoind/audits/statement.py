@@ -1,14 +1,13 @@
-"""The statement of an assessment: sections of sentences, tables and figures, as a page, Markdown and JSON."""
+"""The statement of an assessment: sections of sentences, tables and figures, as a page or Markdown."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from geoind.audits.assessment import Assessment
-from geoind.audits.attempts import Attack, Estimate
+from geoind.audits.attempts import Attack
 from geoind.audits.promised import DELTA, HUGE, RADII, Promised, noise_of, share_within
-from geoind.audits.rules import MEASURES, Verdict
+from geoind.audits.rules import Verdict
 from geoind.audits.wording import (
     count_text,
     date_text,
@@ -20,12 +19,11 @@ from geoind.audits.wording import (
     percent_text,
     value_text,
 )
-from geoind.errors import plural, printable
+from geoind.errors import plural
 from geoind.pictures.charts import bars, curves, intervals, squares
 from geoind.pictures.document import Rows, Sections, as_html, as_markdown, figure
-from geoind.version import __version__
 
-__all__ = ["html_of", "json_of", "markdown_of"]
+__all__ = ["TITLE", "html_of", "markdown_of", "quantiles_of"]
 
 Parts: TypeAlias = Iterator[str | Rows]
 
@@ -258,7 +256,7 @@ def _sharing(found: Assessment) -> Parts:
         yield "Not computed: this needs the true locations, or a population file (--population)."
         return
     counts = sharing.counts
-    below, tenth, half = (count_text(value, k) for value in (counts.min(), *_quantile(counts, (0.1, 0.5))))
+    below, tenth, half = (count_text(value, k) for value in (counts.min(), *quantiles_of(counts, (0.1, 0.5))))
     yield (
         f"95 % of the reports are within {metres_text(sharing.radius)} of the true place. Within this distance of "
         f"a report there are {half} {sharing.whose} at the median report; a tenth of the reports have at most "
@@ -379,97 +377,8 @@ def _limits(found: Assessment) -> Parts:
     yield "Other files, other columns and later releases about the same persons are not part of it."
 
 
-def json_of(found: Assessment) -> str:
-    """Return the numbers of the statement as JSON; shares of fewer than k persons are null."""
-
-    def shown(estimate: Estimate | None) -> dict[str, float | int | None] | None:
-        if estimate is None:
-            return None
-        if is_hidden(estimate, found.k):
-            return {"value": None, "below": min(1.0, found.k / estimate.trials), "count": estimate.trials}
-        return {
-            "value": estimate.value,
-            "low": estimate.low,
-            "high": estimate.high,
-            "count": estimate.trials,
-        }
-
-    def named(text: str) -> str:
-        return printable(text).encode("utf-8", "replace").decode()
-
-    hidden = {attack.name for attack in found.attacks if is_hidden(attack.release, found.k)}
-    hidden |= {
-        f"{a.name}_before" for a in found.attacks if a.without_noise and is_hidden(a.without_noise, found.k)
-    }
-    hidden |= {"few"} if found.sharing is not None and is_hidden(found.sharing.few, found.k) else set()
-    sharing = found.sharing
-    content: dict[str, Any] = {
-        "title": TITLE,
-        "version": __version__,
-        "failed": found.failed,
-        "verdicts": [{"rule": verdict.rule, "failed": verdict.failed} for verdict in found.verdicts],
-        "measures": {name: None if name in hidden else value for name, value in found.measures.items()},
-        "meaning": dict(MEASURES),
-        "files": {named(name): digest for name, digest in found.files.items()},
-        "rows": found.rows if found.with_truth else None,
-        "reports": found.reports,
-        "persons": found.persons if found.persons is not None else found.record.persons,
-        "period": None if found.period is None else [*map(date_text, found.period)],
-        "kept": [named(name) for name in found.record.kept],
-        "mechanism": found.record.mechanism,
-        "epsilon": _finite(found.record.epsilon),
-        "key": found.record.key,
-        "promised": [
-            {
-                "who": promised.who,
-                "reports": promised.reports,
-                "epsilon": _finite(promised.epsilon),
-                "delta": DELTA if promised.levels != promised.sums else 0.0,
-                "levels": {f"{radius:g} m": _finite(level) for radius, level in promised.levels.items()},
-            }
-            for promised in found.promised
-        ],
-        "distances": [
-            {"share": share, "measured": seen, "promised": said} for share, seen, said in found.quantiles
-        ],
-        "within": [
-            {"name": named(name), "metres": limit, "measured": seen, "promised": said}
-            for name, limit, seen, said in found.within
-        ],
-        "sharing": None
-        if sharing is None
-        else {
-            "whose": sharing.whose,
-            "radius": sharing.radius,
-            "few": shown(sharing.few),
-            "median": _at_least(float(_quantile(sharing.counts, (0.5,))[0]), found.k),
-        },
-        "attacks": [
-            {
-                "measure": attack.name or None,
-                "title": attack.title,
-                "release": shown(attack.release),
-                "without_noise": shown(attack.without_noise),
-                "huge_noise": shown(attack.huge_noise),
-            }
-            for attack in found.attacks
-        ],
-        "skipped": dict(found.skipped),
-        "k": found.k,
-        "seed": found.seed,
-    }
-    return json.dumps(content, indent=1, allow_nan=False)
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _at_least(value: float, k: int) -> float | None:
-    return value if value >= k else None
-
-
-def _quantile(counts: Any, shares: Sequence[float]) -> list[float]:
+def quantiles_of(counts: Any, shares: Sequence[float]) -> list[float]:
+    """Return the counts that some shares of the reports do not exceed."""
     ordered = sorted(counts.tolist())
     return [ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in shares]
 

@@ -46,9 +46,9 @@ class ElasticNoise:
 
     *Promise.* Each triangle T of the region has a scale s_T, the metres per unit of privacy loss. The elastic
     distance of two places is the least sum of (metres in T) / s_T over all paths between them. For all places x, y
-    and all reports z, ln K(x, z) - ln K(y, z) is at most the elastic distance of x and y. And every ball of the
-    `level`, around every place, holds at least the `share` of the people, who count at the closest of the nodes at
-    which balls are counted.
+    and all reports z, abs(ln K(x, z) - ln K(y, z)) is at most the elastic distance of x and y. And every ball of
+    the `level`, around every place, holds at least the `share` of the people, who count at the closest of the
+    nodes at which balls are counted.
 
     *Mechanism.* The reports are the corners of the triangles. D(v, z) is the length of the shortest path between
     corners along the sides of triangles, where a side has the length
@@ -68,10 +68,10 @@ class ElasticNoise:
     with the angle w between them has a slope of at most a / cos(w / 2); for three sides the largest slope is
     attained where it is so for two of them. So the slope G_z of g_z in T, a vector, is at most 1 / s_T long. ln K
     has the slope -c (G_z - E_x G), where E_x is the mean over the reports of x. This is at most 1 / s_T for
-    c = 1/2. A larger c keeps the promise if c (length of G_z - E_v G + c r_T / s_T^2) <= 1 / s_T for all
-    triangles, their corners v and all z, where r_T is the most metres from a place of T to its closest corner: the
-    slope of E_x G is c times a covariance of vectors no longer than 1 / s_T. The largest c of a list for which
-    this holds is taken. ln K is continuous, so it changes by the elastic distance of two places at most.
+    c = 1/2. A larger c keeps the promise if c (abs(G_z - E_v G) + c r_T / s_T^2) <= 1 / s_T for all triangles,
+    their corners v and all z, where r_T is the most metres from a place of T to its closest corner: the slope of
+    E_x G is c times a covariance of vectors no longer than 1 / s_T. The largest c of a list for which this holds
+    is taken. ln K is continuous, so it changes by the elastic distance of two places at most.
 
     Lengths of sides are rounded down to multiples of 2^-20, so D is exact; the barycentric coordinates and the
     probability with which a proposal is accepted are rounded, which adds less than 1e-11.

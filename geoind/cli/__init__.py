@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import NoReturn
 
 from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
@@ -38,6 +39,14 @@ PHRASES = {
 STANDARD_ERROR = 2
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, like all errors of the program; the options are in the help."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and exit."""
+        self.exit(2, f"geoind: {printable(message, MOST_SAID)} ({self.prog} --help lists the options)\n")
+
+
 def command_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command, by its name."""
     return _parsers(COMMANDS)[1]
@@ -45,7 +54,7 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
 
 def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     """Return the program's parser, and those of some commands."""
-    parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
+    parser = _Parser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"geoind {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in names:
@@ -65,7 +74,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     # One command does not wait for the modules of the others.
     parser, commands = _parsers(given[:1] if {*given[:1]} & {*COMMANDS} else COMMANDS)
-    options = parser.parse_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        commands[given[0]].error(f"unknown arguments: {' '.join(unknown)}")
     try:
         return int(options.run(options) or 0)
     except GeoindError as error:

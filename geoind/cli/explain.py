@@ -45,8 +45,11 @@ def run(options: argparse.Namespace) -> None:
     tables: dict[str, Rows] = {
         "Distance of a report from the true location": [("mean", _metres(globe.mean_radius)), *within],
         f"A query for everything within {interest:g} m of the true location": [
-            (f"radius around the report ({options.confidence:.10g} sure)", _metres(retrieval)),
-            ("times the area", f"{wider * wider:.1f}" if wider < 1e4 else f"{wider * wider:.2g}"),
+            (f"radius around the report (confidence {options.confidence:.10g})", _metres(retrieval)),
+            (
+                "area, in multiples of the area asked for",
+                f"{wider * wider:.1f}" if wider < 1e4 else f"{wider * wider:.2g}",
+            ),
         ],
         "A report changes the odds between two places this far apart by at most a factor of": [
             (f"{distance} m", _factor(globe.epsilon * distance)) for distance in DISTANCES

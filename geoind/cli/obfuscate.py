@@ -86,7 +86,7 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     option(group, "--trace PERSON,TIME", text, dest="time")
     text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
     option(group, "--method switching|sparse|predictive|independent", text)
-    text = "never more than this level within this radius in an hour, with a day saved up; such as 2/200/hour"
+    text = "at most this level within this radius per hour, and what was not spent in 24 hours; such as 2/200/hour"
     option(group, "--rate LEVEL/RADIUS/hour", text)
     text = (
         "a table of homes (person, lat, lon; perhaps margin, epsilon): near a home its zone's centre is reported"

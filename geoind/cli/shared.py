@@ -105,7 +105,15 @@ def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
     if family not in (None, "best", "laplace", "gaussian"):
         from geoind.files import load_mechanism
 
-        return {**promise, "mechanism": load_mechanism(family)}
+        if not Path(family).is_file():
+            raise InvalidInputError(f"--mechanism must be best, laplace, gaussian or a file, got {family!r}")
+        mechanism = load_mechanism(family)
+        if mechanism.space != "lonlat":
+            raise InvalidInputError(
+                f"--mechanism: {family} is a channel between places in metres; geoind optimal --bounds makes "
+                "mechanisms for degrees"
+            )
+        return {**promise, "mechanism": mechanism}
     if family is not None and "delta" not in promise:
         raise InvalidInputError("--mechanism needs --delta, --level and --radius")
     noise = choose_mechanism(**promise, family=family, little_noise=options.little_noise)

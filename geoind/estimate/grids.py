@@ -44,7 +44,8 @@ def grid_over(lonlat: ArrayLike, *, cell: float, bounds: Sequence[float] | None 
     else:
         west, south, east, north = bounds
     if not (-180 <= west < east <= 360 and east - west <= 360 and -90 <= south < north <= 90):
-        raise InvalidInputError("the bounds must be WEST < EAST and SOUTH < NORTH, in degrees: give `bounds=`")
+        problem = "the reports span no area: give `bounds=`" if bounds is None else "`bounds=` must be degrees"
+        raise InvalidInputError(f"{problem}, WEST < EAST and SOUTH < NORTH")
     projection = Projection(float(wrap_lon(round((west + east) / 2, 3))), round((south + north) / 2, 3))
     ends = projection.to_xy([[wrap_lon(lon), lat] for lon in (west, east) for lat in (south, north)])
     box = shapely.box(*ends.min(axis=0), *ends.max(axis=0))

@@ -1,4 +1,4 @@
-"""CSV and TSV files and GeoLife's .plt files: every column as text, read by pyarrow."""
+"""CSV and TSV files, and GeoLife's .plt files, which are only read: every column as text, by pyarrow."""
 
 import codecs
 import csv
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,9 @@ import pyarrow.csv
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch, text_schema
+from geoind.files.writers import TEXT, Layout, Part, bytes_of, having, joined, text_of
 
-__all__ = ["open_csv", "open_plt", "open_tsv"]
+__all__ = ["open_csv", "open_plt", "open_tsv", "write_csv", "write_tsv"]
 
 DELIMITERS = "\t;|,"
 BLOCK = 4 << 20
@@ -32,6 +33,12 @@ HEAD = 1 << 20
 NOT_UTF8 = "the text must be UTF-8, not UTF-16 or another encoding"
 COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 FRACTION = re.compile(r"\s*[+-]?\d+[.,]\d+\s*")
+
+BLANK = r"[\x00 \x{a0}\x{ad}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}-\x{206f}\x{3000}\x{feff}]"
+"""Spaces and characters without width such as a byte order mark."""
+FORMULA = rf'^"?{BLANK}*[=+\-@＝＋－＠\t\r\n]'
+"""The beginning of a text that a spreadsheet takes for a formula, in quotes or not."""
+NUMBER = r'^"?[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?"?$'
 
 
 def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> Source:
@@ -247,3 +254,55 @@ def _unique(fields: Sequence[str]) -> list[str]:
             name = f"{field} ({1 + times[field]})"
         names[name] = None
     return list(names)
+
+
+def write_csv(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
+    """Write rows; fields are quoted where they need it."""
+    options = pa.csv.WriteOptions(include_header=False, delimiter=layout.delimiter, quoting_style="none")
+
+    def lines(columns: dict[str, pa.Array]) -> Any:
+        if layout.spreadsheet_safe:
+            columns = {name: _spreadsheet_safe(column) for name, column in columns.items()}
+        buffer = pa.BufferOutputStream()
+        try:
+            pa.csv.write_csv(pa.table(columns), buffer, options)
+            return buffer.getvalue()
+        except pa.ArrowInvalid:
+            # Some fields need quotes. pyarrow would put them around all fields.
+            fields = [_field(name, column, layout) for name, column in columns.items()]
+            between = [piece for field in fields for piece in (layout.delimiter, field)]
+            return bytes_of(joined(*between[1:], "\n"))
+
+    stream.write(lines({name: _one(name) for name in layout.columns(layout.empty())}))
+    for part in parts:
+        texts = {}
+        for name, (field, column) in layout.columns(part).items():
+            comma = field is None and layout.decimal_comma
+            texts[name] = pc.replace_substring(column, ".", ",") if comma else text_of(field, column)
+        stream.write(lines(texts))
+
+
+write_tsv = write_csv
+
+
+def _one(text: str) -> pa.Array:
+    """Return a column with one text; pa.array would import pandas, which takes long."""
+    data = text.encode()
+    return pa.Array.from_buffers(TEXT, 1, [None, pa.py_buffer(np.array([0, len(data)])), pa.py_buffer(data)])
+
+
+def _field(name: str, column: pa.Array, layout: Layout) -> pa.Array:
+    """Return the fields of a column, in quotes where they need them."""
+    texts = pc.fill_null(column, "")
+    characters = "\t\r\n" if layout.format == "tsv" else f'"\r\n{layout.delimiter}'
+    special = having(texts, characters)
+    if layout.format == "tsv" and pc.any(special).as_py():
+        raise InvalidInputError(f"column {name!r} holds tabs or line breaks, which TSV cannot hold: write CSV")
+    return pc.if_else(special, joined('"', pc.replace_substring(texts, '"', '""'), '"'), texts)
+
+
+def _spreadsheet_safe(texts: pa.Array) -> pa.Array:
+    """Return texts with a ' before each one that a spreadsheet takes for a formula, but not before numbers."""
+    formula = pc.and_not(pc.match_substring_regex(texts, FORMULA), pc.match_substring_regex(texts, NUMBER))
+    marked = pc.replace_substring_regex(texts, '^("?)', r"\1'", max_replacements=1)
+    return pc.if_else(formula, marked, texts)

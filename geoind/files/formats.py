@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import IO, BinaryIO, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,7 @@ __all__ = [
     "empty_batch",
     "is_known",
     "kind_of",
+    "module_of",
     "open_source",
     "refuse_urls",
     "text_schema",
@@ -59,7 +60,7 @@ SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffi
 MOST_COLUMNS = 1 << 14
 """Columns of a table of text, as in spreadsheets."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
-DAMAGED = "the input is not, or not completely, a compressed file"
+DAMAGED = "the input is damaged, incomplete or not compressed as its name says"
 
 GOOGLE = re.compile(
     rb'(\xef\xbb\xbf)?\s*(\{\s*"locations"\s*:\s*\[(\s*\]|.*"(latitudeE7|timestamp))'
@@ -68,8 +69,8 @@ GOOGLE = re.compile(
 )
 """The first 64 KiB of Google's Records.json and Timeline.json."""
 
-MODULES = {"csv": "delimited", "tsv": "delimited", "plt": "delimited"}
-"""The module with the reader of a format, if it has another name."""
+MODULES = {"csv": "delimited", "tsv": "delimited", "plt": "delimited", "geojson": "vector"}
+"""The module with the reader and the writer of a format, if it has another name."""
 OPTIONS = {"delimiter": ("csv", "tsv"), "header": ("csv", "tsv"), "layer": ("vector", "geojson")}
 """The formats for which an option of `Reading` is."""
 
@@ -191,11 +192,17 @@ def open_source(path: str | Path, reading: Reading) -> Source:
     data = Bytes(path, kind.compression)
     if kind.format in ("geojson", "vector"):
         return _open_vector(data, reading, kind)
-    # A reader is loaded when it is needed: a command that reads CSV loads no XML parser.
-    module = import_module(f"geoind.files.{MODULES.get(kind.format, kind.format)}")
     arguments = (data, reading) if kind.format in OPTIONS["delimiter"] else (data,)
-    source: Source = getattr(module, f"open_{kind.format}")(*arguments)
+    source: Source = getattr(module_of(kind.format), f"open_{kind.format}")(*arguments)
     return source
+
+
+def module_of(name: str) -> Any:
+    """Return the module with the functions `open_NAME` and `write_NAME` of a format.
+
+    It is loaded when it is needed: a command that reads CSV loads no XML parser.
+    """
+    return import_module(f"geoind.files.{MODULES.get(name, name)}")
 
 
 def _open_vector(data: "Bytes", reading: Reading, kind: "Kind") -> Source:

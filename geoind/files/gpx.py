@@ -1,24 +1,31 @@
-"""GPX files: the points of waypoints, routes and tracks, read by expat.
+"""GPX files: the points of waypoints, routes and tracks.
 
-A document type is refused, so there are no entities to expand and no other file to read. The depth and the
-length of elements are limited.
+They are read by expat. A document type is refused, so there are no entities to expand and no other file to read.
+The depth and the length of elements are limited.
 """
 
+import html
 from collections.abc import Iterator
+from typing import IO
 from xml.parsers import expat
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source, text_schema
+from geoind.files.writers import Layout, Part, text_of
 
-__all__ = ["open_gpx"]
+__all__ = ["open_gpx", "write_gpx"]
 
 CHUNK, BATCH_POINTS = 1 << 16, 1 << 14
 """Bytes parsed at once, and points of a batch."""
 
 LONGEST, DEEPEST = 1 << 20, 64
 """The most characters of an element, and the most elements inside each other."""
+
+HEADER = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="geoind" %s>\n'
+HEADER %= b'xmlns="http://www.topografix.com/GPX/1/1"'
 
 POINTS = (("wpt",), ("rte", "rtept"), ("trk", "trkseg", "trkpt"))
 
@@ -112,3 +119,42 @@ class _Document:
         elif path in (("rte", "name"), ("trk", "name")):
             self._name = text
         self._text, self._length = [], 0
+
+
+def write_gpx(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
+    """Write tracks if there are times, else waypoints."""
+    number = layout.places.index(layout.only_place())
+    names = list(layout.columns(layout.empty(), places=False))
+    label = "name" if "name" in names else "person"
+    if others := [name for name in names if name not in ("time", label)]:
+        raise InvalidInputError(f"GPX files have the columns time and name, not {', '.join(map(repr, others))}")
+    stream.write(HEADER)
+    track: str | None = None
+    for part in parts:
+        lon, lat = (layout.degrees(part, number, axis).to_pylist() for axis in range(2))
+        texts = {name: _elements(*column) for name, column in layout.columns(part, places=False).items()}
+        nothing = [""] * len(lon)
+        lines = []
+        for x, y, at, name in zip(lon, lat, texts.get("time", nothing), texts.get(label, nothing), strict=True):
+            if x is None:
+                # No point of a GPX file is without coordinates.
+                continue
+            if "time" not in names:
+                lines.append(f'<wpt lat="{y}" lon="{x}">{name}</wpt>\n')
+                continue
+            if name != track:
+                lines += ["" if track is None else "</trkseg></trk>\n", f"<trk>{name}<trkseg>\n"]
+                track = name
+            lines.append(f'<trkpt lat="{y}" lon="{x}">{at}</trkpt>\n')
+        stream.write("".join(lines).encode())
+    stream.write(b"</gpx>\n" if track is None else b"</trkseg></trk>\n</gpx>\n")
+
+
+def _elements(field: pa.Field, column: pa.Array) -> list[str]:
+    """Return times or names as XML elements, nothing where there is no value."""
+    texts = text_of(field, column)
+    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{fffe}\x{ffff}]")).as_py():
+        raise InvalidInputError(f"column {field.name!r} holds control characters, which GPX cannot hold")
+    tag = "time" if field.name == "time" else "name"
+    escaped = (text and html.escape(text, quote=False).replace("\r", "&#13;") for text in texts.to_pylist())
+    return ["" if text is None else f"<{tag}>{text}</{tag}>" for text in escaped]

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar, Unpack
 
-import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
@@ -18,14 +17,14 @@ from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
 from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source, refuse_urls
-from geoind.files.writers import check_writable, write
+from geoind.files.writers import check_writable, in_cells, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.space.lattice import snap_lonlat
 from geoind.tables.columns import named_path
+from geoind.tables.parts import OnProblems, Part, corners_of
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
-from geoind.tables.release import Count, OnProblems, Part, Release, corners_of
+from geoind.tables.release import Count, Release
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
 
@@ -294,26 +293,6 @@ class _File:
         count = 0 if self.job.cells is None else len(self.table.places)
         return ["cell"] if count == 1 else [f"cell_{number}" for number in range(1, count + 1)]
 
-    def _in_cells(
-        self, batch: pa.RecordBatch, reports: Sequence[FloatArray]
-    ) -> tuple[pa.RecordBatch, Sequence[FloatArray]]:
-        """Return the reports as cells: with the names, and moved to the centres. It reads the reports only."""
-        if self.job.cells is None:
-            return batch, reports
-        from geoind.space.cells import cell_centres, cell_names
-
-        moved = []
-        for name, places in zip(self.cell_columns, reports, strict=True):
-            there = ~np.isnan(places[:, 0])
-            names, column = cell_names(places[there], self.job.cells), np.full(len(places), None, dtype=object)
-            centres = places.copy()
-            column[there], centres[there] = names, snap_lonlat(cell_centres(names), self.table.decimals)
-            # Not `append_column`: a batch without columns has no rows.
-            schema = batch.schema.append(pa.field(name, pa.string()))
-            batch = pa.RecordBatch.from_arrays([*batch.columns, pa.array(column, pa.string())], schema=schema)
-            moved.append(centres)
-        return batch, moved
-
     @property
     def rejects(self) -> str | Path | None:
         """Where bad records go; without it the first one is an error."""
@@ -352,14 +331,14 @@ class _File:
         part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
-        record = replace(release.record, cells=self.job.cells).to_json().encode()
-        corners = [corners_of([])]
+        record = release.record.to_json().encode()
+        corners, decimals = [corners_of([])], self.table.decimals
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
             on_problems = self._on_problems(rejects)
             drawn = part.draw(self.batches(rejects), release, on_problems=on_problems, places=False)
             for batch, _, reports in drawn:
-                written, moved = self._in_cells(batch, reports)
+                written, moved = in_cells(batch, reports, self.job.cells, self.cell_columns, decimals)
                 corners.append(corners_of([*corners[-1:], *moved]))
                 yield written, moved
                 if self.job.progress is not None and not self.job.several:
@@ -372,7 +351,7 @@ class _File:
             made(),
             schema=schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record}),
             places=self.table.places,
-            decimals=self.table.decimals,
+            decimals=decimals,
             delimiter=self.source.delimiter if self.kinds[0].format == "csv" else ",",
             decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
             spreadsheet_safe=self.job.spreadsheet_safe,
@@ -433,6 +412,7 @@ def _made(
         counted.merge(count, recipe.most_rows)
         files[path].rejected = rejected
     release = Release.of(recipe, counted, next(iter(files.values())).table)
+    release = replace(release, record=replace(release.record, cells=job.cells))
     if job.ledger is not None:
         _charge(job.ledger, files.values(), release, unfinished)
     again = recipe.time is not None or not job.several

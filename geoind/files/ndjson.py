@@ -1,17 +1,19 @@
-"""NDJSON: an object per line, a column per member."""
+"""NDJSON files: an object per line, a column per member."""
 
 import json
 from collections.abc import Iterator
 from json.encoder import encode_basestring
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Rows, Source
+from geoind.files.writers import Layout, Part, bytes_of, is_json, joined, json_of, object_of
+from geoind.tables.columns import JSON_TEXT
 
-__all__ = ["open_ndjson"]
+__all__ = ["open_ndjson", "write_ndjson"]
 
 BATCH_BYTES = 1 << 20
 """Text handled at once, and in which members are looked for."""
@@ -22,6 +24,8 @@ LONGEST = 64 << 20
 BATCH_CELLS = 1 << 22
 LONGEST_NAME = 1000
 """Characters of the names of objects around a member."""
+DEEPEST = 32
+"""The most dots in a name that are nested objects in JSON."""
 TWICE = "a member occurs twice in one object"
 
 
@@ -74,7 +78,7 @@ def open_ndjson(data: Bytes) -> Source:
         for count, (_, line) in enumerate(_lines(stream), 1):
             record = _record(line)
             if isinstance(record, str):
-                reason = f"the first lines are none: {record}"
+                reason = f"none of the first lines is one ({record})"
             else:
                 names |= dict.fromkeys(record)
                 objects += 1
@@ -85,7 +89,7 @@ def open_ndjson(data: Bytes) -> Source:
                 break
     if not objects:
         raise InvalidInputError(f"the file must have a JSON object per line; {reason}")
-    schema = pa.schema([pa.field(name, pa.string(), metadata={b"geoind:json": b"1"}) for name in names])
+    schema = pa.schema([pa.field(name, pa.string(), metadata={JSON_TEXT: b"1"}) for name in names])
 
     def read(wanted: list[str]) -> Iterator[Rows]:
         part = pa.schema([schema.field(name) for name in wanted])
@@ -175,3 +179,21 @@ def _json(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{','.join(f'{encode_basestring(name)}:{_json(inner)}' for name, inner in value.items())}}}"
     return json.dumps(value)
+
+
+def write_ndjson(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
+    """Write an object per line; a dotted name is a nested object, if it was one when it was read."""
+    names = set(layout.columns(layout.empty()))
+    nested = {field.name for field in layout.schema if is_json(field) and field.name.count(".") <= DEEPEST}
+    for part in parts:
+        tree: dict[str, Any] = {}
+        for name, column in layout.columns(part).items():
+            *parents, last = name.split(".") if name in nested else [name]
+            if any(".".join(parents[: size + 1]) in names for size in range(len(parents))):
+                # The parent is a column of its own.
+                parents, last = [], name
+            inner = tree
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = json_of(*column)
+        stream.write(bytes_of(joined(*object_of(tree), "\n")))

@@ -1,16 +1,20 @@
-"""Parquet and GeoParquet files, read by pyarrow."""
+"""Parquet and GeoParquet files, by pyarrow."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source
+from geoind.files.writers import Layout, Part, is_json, text_of
+from geoind.tables.columns import JSON_TEXT
+from geoind.tables.places import Points, crs_metadata, geo_metadata, numbers_of
+from geoind.tables.record import PARQUET_KEY
 
-__all__ = ["open_parquet"]
+__all__ = ["open_parquet", "write_parquet"]
 
 BATCH_ROWS = 1 << 17
 
@@ -48,10 +52,38 @@ def _opened(data: Bytes) -> Iterator[Any]:
         try:
             file = pq.ParquetFile(stream, pre_buffer=False)
             for field in file.schema_arrow:
-                if b"geoind:json" in (field.metadata or {}):
+                if JSON_TEXT in (field.metadata or {}):
                     # It would be written as JSON without a check.
-                    raise InvalidInputError(f"column {field.name!r} must not have the metadata geoind:json")
+                    raise InvalidInputError(
+                        f"column {field.name!r} must not have the metadata {JSON_TEXT.decode()}"
+                    )
             yield file
         except (pa.ArrowException, OSError, UnicodeError) as error:
             # Not its message: it may quote the content of the file.
             raise InvalidInputError(f"the Parquet file cannot be read ({type(error).__name__})") from None
+
+
+def write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
+    """Write a table with the release record, and the metadata of GeoParquet if there are points."""
+    points = [place for place in layout.places if isinstance(place, Points)]
+
+    def converted(part: Part) -> pa.Table:
+        columns = {}
+        for name, (field, column) in layout.columns(part, places=False).items():
+            columns[name] = text_of(field, column).cast(pa.string()) if is_json(field) else column
+        for place, reports in zip(layout.places, part[1], strict=True):
+            made = [place.wkb(reports)] if isinstance(place, Points) else map(numbers_of, reports.T)
+            columns |= dict(zip(place.names, made, strict=True))
+        return pa.table({name: columns[name] for name in layout.schema.names})
+
+    metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == PARQUET_KEY}
+    if points:
+        metadata |= geo_metadata({name: crs_metadata(place.crs) for place in points for name in place.names})
+    fields = converted(layout.empty()).schema
+    schema = pa.schema([(field.name, field.type) for field in fields], metadata)
+    # A dictionary of numbers that are all different takes more time and space than the numbers.
+    numbers = {field.name for field in schema if pa.types.is_primitive(field.type)} | set(layout.spots)
+    repeated = [name for name in schema.names if name not in numbers]
+    with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
+        for part in parts:
+            writer.write_table(converted(part))

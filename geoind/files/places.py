@@ -410,7 +410,7 @@ def read_reports(
 
 def _promised(path: Path) -> float:
     if record_of(path) is None:
-        raise InvalidInputError(f"{path} has no release record: give the epsilon that the reports were made with")
+        raise InvalidInputError(f"{path} has no release record: give `epsilon=`, with which the reports were made")
     promise = read_promise(path)
     if promise.mechanism != "SphericalLaplace":
         raise InvalidInputError(

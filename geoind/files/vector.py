@@ -1,19 +1,41 @@
-"""GeoJSON and the other files that GDAL reads: one layer, read by `geoind.space.vector_files`."""
+"""GeoJSON and the other files of GDAL: one layer, read by `geoind.space.vector_files`."""
 
 import json
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Source
-from geoind.space.vector_files import VectorFile
+from geoind.files.writers import (
+    WRITTEN,
+    Layout,
+    Part,
+    bytes_of,
+    having,
+    is_json,
+    joined,
+    json_of,
+    object_of,
+    text_of,
+)
+from geoind.space.crs import LONLAT, parsed_crs
+from geoind.space.vector_files import VectorFile, driver_of, gdal_path
+from geoind.tables.columns import JSON_TEXT
+from geoind.tables.places import LonLat, crs_of
 
-__all__ = ["open_vector"]
+__all__ = ["open_vector", "write_geojson", "write_vector"]
 
-JSON = {b"geoind:json": b"1"}
+JSON = {JSON_TEXT: b"1"}
 """The metadata of a column of JSON texts."""
+
+# The index of FlatGeobuf would sort the features, and cannot hold one without a place.
+OPTIONS = {"GPKG": {}, "FlatGeobuf": {"SPATIAL_INDEX": "NO"}, "ESRI Shapefile": {}}
+"""The drivers that write. Others change values, lose columns, or do not escape names."""
 
 
 def open_vector(path: str | Path, layer: str | None = None) -> Source:
@@ -63,8 +85,9 @@ def _layer(file: VectorFile, wanted: str | None) -> str:
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted is None or wanted not in names:
-        known = ", ".join(map(repr, names[:20])) or "none: the file has no geometries"
-        raise InvalidInputError(f"`layer=` must be one of {known}")
+        if not names:
+            raise InvalidInputError("the file has no layer with geometries")
+        raise InvalidInputError(f"`layer=` must be one of {', '.join(map(repr, names[:20]))}")
     return wanted
 
 
@@ -95,3 +118,91 @@ def _json(text: str) -> str:
     except (ValueError, RecursionError):
         return json.dumps(text, ensure_ascii=False)
     return text
+
+
+def write_geojson(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
+    """Write a FeatureCollection, or a feature per line."""
+    number, collection = layout.places.index(layout.only_place()), layout.format == "geojson"
+    stream.write(b'{"type": "FeatureCollection", "features": [' if collection else b"")
+    first = True
+    for part in parts:
+        lon, lat = (layout.degrees(part, number, axis) for axis in range(2))
+        point = pc.fill_null(joined('{"type": "Point", "coordinates": [', lon, ", ", lat, "]}"), "null")
+        members = {name: json_of(*column) for name, column in layout.columns(part, places=False).items()}
+        pieces = ['{"type": "Feature", "properties": ', *object_of(members), ', "geometry": ', point, "}"]
+        texts = bytes_of(joined(",\n", *pieces) if collection else joined(*pieces, "\n"))
+        stream.write(texts[1:] if first and collection else texts)
+        first = first and not len(lon)
+    stream.write(b"\n]}\n" if collection else b"")
+
+
+def write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
+    """Write a layer of points by GDAL, with the driver of the suffix; the target must be a path."""
+    import pyogrio.raw
+
+    if not isinstance(target, Path):
+        raise InvalidInputError("the formats of GDAL need files with names, not standard output")
+    place, driver = layout.only_place(), driver_of(target)
+    if driver not in OPTIONS or target.suffix.lower() == ".zip":
+        raise InvalidInputError(f"{target.suffix} files are not written: choose one of {WRITTEN}")
+    crs, geometry = crs_of(place), "geometry" if isinstance(place, LonLat) else place.names[0]
+    kept = [field.name.lower() for field in layout.schema if field.name not in layout.spots]
+    while isinstance(place, LonLat) and geometry in kept:
+        geometry += "_"
+    # GDAL ignores case: it would read a column as the geometry, or as the number of a feature.
+    if twice := {name for name in kept if [*kept, geometry.lower(), "ogc_fid"].count(name) > 1}:
+        raise InvalidInputError(
+            f"{driver} cannot hold the columns {sorted(twice)}: names must differ by more than case"
+        )
+    failure: list[BaseException] = []
+
+    def converted(part: Part) -> pa.RecordBatch:
+        columns = {name: _for_gdal(driver, *one) for name, one in layout.columns(part, places=False).items()}
+        return pa.record_batch(columns | {geometry: layout.shapes(part, place)})
+
+    def guarded() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from map(converted, parts)
+        except BaseException as error:
+            # On its way through GDAL the error would become another.
+            failure.append(error)
+            raise
+
+    try:
+        reader = pa.RecordBatchReader.from_batches(converted(layout.empty()).schema, guarded())
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pyogrio.raw.write_arrow(
+                reader,
+                gdal_path(target),
+                driver=driver,
+                geometry_name=geometry,
+                geometry_type="Point",
+                crs=parsed_crs("EPSG:4326" if crs == LONLAT else crs).to_wkt(),
+                **OPTIONS[driver],
+            )
+    except InvalidInputError:
+        raise
+    except Exception as error:
+        if failure and not isinstance(failure[0], pa.ArrowException):
+            raise failure[0] from None
+        # Not its message: GDAL's may quote a value.
+        raise InvalidInputError(f"GDAL cannot write this as {driver} ({type(error).__name__})") from None
+    if any(issubclass(warning.category, RuntimeWarning) for warning in caught):
+        raise InvalidInputError(f"{driver} cannot hold all names and values as they are: choose .gpkg or .parquet")
+
+
+def _for_gdal(driver: str, field: pa.Field, column: pa.Array) -> pa.Array:
+    """Return a column in a type that the driver keeps; other values become text."""
+    kind = column.type
+    kept = any(check(kind) for check in (pa.types.is_boolean, pa.types.is_floating, pa.types.is_integer))
+    if driver == "GPKG":
+        kept |= pa.types.is_date32(kind) or pa.types.is_binary(kind)
+        # GDAL's times have milliseconds.
+        kept |= pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+    if kept and kind != pa.uint64() and not is_json(field):
+        return column
+    texts = text_of(field, column)
+    if pc.any(having(texts, "\0")).as_py():
+        raise InvalidInputError(f"column {field.name!r} holds null characters, which GDAL cannot write")
+    return texts

@@ -408,7 +408,7 @@ def _refuse_active_tables(path: Path) -> None:
                 for name, kind in tables
             )
     except (sqlite3.Error, UnicodeError):
-        raise InvalidInputError(f"{path.name!r} is not, or not completely, a database") from None
+        raise InvalidInputError(f"{path.name!r} is damaged, incomplete or not a database") from None
     if active:
         raise InvalidInputError(
             f"{path.name!r} has views, virtual tables or computed columns, which are not read: "
@@ -422,7 +422,7 @@ def _shapefile_in(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
     except (zipfile.BadZipFile, OSError, UnicodeError):
-        raise InvalidInputError(f"{path.name!r} is not, or not completely, a compressed file") from None
+        raise InvalidInputError(f"{path.name!r} is damaged, incomplete or not a compressed file") from None
     shapes = [name for name in names if name.lower().endswith(".shp")]
     odd = [
         name

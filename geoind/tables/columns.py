@@ -73,8 +73,10 @@ def named_path(path: str) -> str:
 
 def only_column(schema: pa.Schema, name: str) -> str:
     """Return the name of a column that exists once."""
-    if schema.names.count(name) != 1:
-        raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(schema.names)}")
+    if name not in schema.names:
+        raise InvalidInputError(f"there is no column {name!r}: the columns are {listed(schema.names)}")
+    if schema.names.count(name) > 1:
+        raise InvalidInputError(f"several columns are called {name!r}: rename them")
     return name
 
 

@@ -46,6 +46,8 @@ LONGEST = 1000
 MOST_LEVEL = 700.0
 """The odds may change by a factor of e^level: a float holds no larger one."""
 CLASS = r"[^\W\d]\w{0,99}"
+COORDINATE = re.compile(r"(^|[^a-z])(lat|latitude|lon|lng|long|longitude)$", re.IGNORECASE)
+"""The name of a column that may hold another location of the row: it is not offered to be kept."""
 
 
 def _number(least: float, most: float, *others: object) -> dict[str, Any]:
@@ -320,7 +322,8 @@ class ReleaseRecord(_Checked):
     def totals(self) -> list[str]:
         """What the reports of the busiest person and of the median person add up to, in a line each."""
         if self.unit == "each row":
-            return ["no person has two rows, as declared"]
+            several = self.busiest is not None and self.busiest.reports > 1
+            return ["no person has two rows, as declared" + (f"; a row has {self.busiest}" if several else "")]
         if self.busiest is None or self.persons is None:
             return []
         lines = [f"{plural(self.persons, 'person')}; the busiest has {self.busiest}"]
@@ -344,6 +347,8 @@ class Summary:
     mean_error, reach_95 : float, optional
         Metres between truth and report: on average, and what at least 95 % of the reports stay within. None where
         a step after the noise does not say how far it moves a report.
+    varies : bool
+        Whether these distances depend on the place; then they are the largest.
     bounds : (west, south, east, north), optional
         Degrees that the *reports* span; None without reports.
     left_out : tuple of str
@@ -368,15 +373,19 @@ class Summary:
     rejected: int = 0
     charged: bool = False
     exact_times: tuple[str, ...] = ()
+    varies: bool = False
 
     def __str__(self) -> str:
         record, lines = self.record, [f"{plural(self.reports, 'report')}, {self.record}"]
         if self.mean_error is not None and self.reach_95 is not None:
             fresh = "" if record.session is None else "a fresh report is "
+            fresh = "where it is farthest, " if self.varies else fresh
             lines[0] += (
                 f": {fresh}{_metres(self.mean_error)} from the truth on average, "
                 f"95 % within {_metres(self.reach_95)}"
             )
+        if record.cells is not None:
+            lines.append(f"each report was then moved to the centre of its cell ({record.cells})")
         lines += record.totals
         if self.bounds is not None:
             west, south, east, north = self.bounds
@@ -396,8 +405,11 @@ class Summary:
             lines.append(f"exact times are public: {', '.join(self.exact_times)} (--time-step makes them coarse)")
         if record.kept:
             lines.append(f"columns kept: {', '.join(record.kept)}")
-        if self.left_out:
-            lines.append(f"columns left out (to keep some: --keep {_pasted(self.left_out)})")
+        coordinates = [name for name in self.left_out if COORDINATE.search(name)]
+        if coordinates:
+            lines.append(f"columns left out, called like coordinates: {', '.join(coordinates)} (--lat and --lon)")
+        if others := [name for name in self.left_out if name not in coordinates]:
+            lines.append(f"columns left out (to keep some: --keep {_pasted(others)})")
         return "\n".join(printable(line, MOST_SAID) for line in lines)
 
 

@@ -10,9 +10,9 @@ from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.keys import KeyLike
 from geoind.pipeline import Budget
+from geoind.tables.parts import Part, drawn, refuse_row
 from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY
-from geoind.tables.release import Part, drawn, refuse_row
 from geoind.tables.table import Table
 
 __all__ = ["joined", "obfuscate", "projected", "sql_function"]

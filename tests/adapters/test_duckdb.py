@@ -84,7 +84,7 @@ def test_names_are_quoted_and_must_differ_by_more_than_case(connection: Any) -> 
     assert reports.columns == [*odd, "lon", "lat"]
     for other in ("LAT", "FARE"):
         twice = connection.sql(f"SELECT fare, lon, lat, trip AS {other} FROM trips")
-        with pytest.raises(InvalidInputError, match="must exist once"):
+        with pytest.raises(InvalidInputError, match="several columns are called"):
             obfuscate(twice, **EACH, keep=["fare"])
 
 

@@ -90,7 +90,7 @@ def test_a_series_keeps_name_index_and_crs() -> None:
     assert (reports.name, reports.crs) == ("home", truth.crs)
     assert reports.index.equals(truth.index)
     assert ReleaseRecord.from_json(reports.attrs["geoind"]).epsilon == 0.01
-    with pytest.raises(InvalidInputError, match="column 'user' must exist once"):
+    with pytest.raises(InvalidInputError, match="no column 'user'"):
         obfuscate(truth, epsilon=EPSILON, person="user")
 
 
@@ -243,11 +243,11 @@ def test_bad_frames_are_refused_before_a_charge() -> None:
         (truth.assign(lat="here"), {}, "row 0: latitude must be a finite number"),
         (truth, {"lon": "x", "lat": "y"}, "'x'"),
         (truth, {"epsilon": 1.0}, "epsilon"),
-        (truth, {"keep": ["nothing"]}, "column 'nothing' must exist once"),
+        (truth, {"keep": ["nothing"]}, "no column 'nothing'"),
         (truth.assign(user=[1, "1"] * (SIZE // 2)), {}, "'user' must hold values of one kind"),
         (truth.assign(user=1.0), {}, "'user' must name persons in text or whole numbers"),
         (truth.assign(user=None), {}, "person is missing|must name persons"),
-        (pd.concat([truth, truth[["user"]]], axis=1), {}, "column 'user' must exist once"),
+        (pd.concat([truth, truth[["user"]]], axis=1), {}, "several columns are called 'user'"),
     ]
     with Ledger("sqlite://", budget=100) as ledger:
         for people, options, message in bad:

@@ -21,7 +21,8 @@ from geoind.adapters.spark import obfuscate, register, sink
 from geoind.keys import VARIABLE
 from geoind.tables import EACH_FILE, Recipe, ReleaseRecord, read_promise, write_sidecar
 from geoind.tables import obfuscate as on_arrow
-from geoind.tables.release import Part, Release
+from geoind.tables.parts import Part
+from geoind.tables.release import Release
 from geoind.tables.table import Table
 from tests.spark_session import OTHER
 
@@ -466,8 +467,8 @@ def test_what_cannot_be_protected_is_refused_at_once(frame: "DataFrame", spark: 
     refused("`person=` must say whose reports these are", person=None)
     refused("`id_column=` must name the column that identifies a record", id_column=None)
     refused("`id_column=` must name the column that identifies a record", root="/data")
-    refused("column 'x' must exist once", lon="x", lat="lat")
-    refused("column 'x' must exist once", keep=["x"])
+    refused("no column 'x'", lon="x", lat="lat")
+    refused("no column 'x'", keep=["x"])
     refused("must be whole numbers, text or bytes", frame.withColumn("trip", frame["trip"] / 2))
     refused("'lat' holds the true place", id_column="lat")
     refused("'lat' holds the true place", person="lat")

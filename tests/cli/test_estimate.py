@@ -128,5 +128,5 @@ def test_a_file_without_a_promise_needs_an_epsilon(
     bare.write_text(reports.read_text())
     out = ["--grid", "800", "--out", str(tmp_path / "people.csv")]
     assert main(["estimate", str(bare), *out]) == 2
-    assert "give the epsilon" in capsys.readouterr().err
+    assert "give --epsilon" in capsys.readouterr().err
     assert main(["estimate", str(bare), *out, "--epsilon", "0.0069"]) == 0

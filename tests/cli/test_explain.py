@@ -31,8 +31,8 @@ def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(
     for p in (0.5, 0.9, 0.95, 0.99):
         assert metres(rows[f"{p:.0%} of reports within"]) == pytest.approx(globe.radius_quantile(p), abs=0.05)
     asked = geoind.private_query(lat=1.0, lon=2.0, radius=300, confidence=0.95, epsilon=globe.epsilon).radius
-    assert metres(rows["radius around the report (0.95 sure)"]) == pytest.approx(asked, abs=0.05)
-    assert float(rows["times the area"]) == pytest.approx((asked / 300) ** 2, abs=0.05)
+    assert metres(rows["radius around the report (confidence 0.95)"]) == pytest.approx(asked, abs=0.05)
+    assert float(rows["area, in multiples of the area asked for"]) == pytest.approx((asked / 300) ** 2, abs=0.05)
     assert float(rows["200 m"]) == pytest.approx(math.exp(1.386), rel=1e-3)
     assert float(rows["1000 m"]) == pytest.approx(math.exp(1.386 * 5), rel=1e-3)
 
@@ -60,13 +60,13 @@ def test_one_report_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_extreme_numbers_have_a_table_too(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     rows = table(capsys, *arguments)
-    assert {"mean", "times the area", "1000 m"} <= set(rows)
+    assert {"mean", "area, in multiples of the area asked for", "1000 m"} <= set(rows)
 
 
 def test_a_query_can_be_another(capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(capsys, "--epsilon", "0.01", "--interest", "1000", "--confidence", "0.5")
     asked = geoind.private_query(lat=1.0, lon=2.0, radius=1000, confidence=0.5, epsilon=0.01).radius
-    assert metres(rows["radius around the report (0.5 sure)"]) == pytest.approx(asked, abs=0.05)
+    assert metres(rows["radius around the report (confidence 0.5)"]) == pytest.approx(asked, abs=0.05)
 
 
 def test_large_distances_are_in_kilometres_and_large_factors_in_powers_of_ten(

@@ -139,7 +139,11 @@ def test_a_folder_of_files_is_drawn_by_several_processes(folder: Path) -> None:
     [
         (["--epsilon", "0.01"], "not several of them"),
         (["--same-place"], "--same-place needs --epsilon"),
-        (["--little-noise", "--mechanism", "nowhere.parquet"], "is not a mechanism saved by geoind"),
+        (
+            ["--little-noise", "--mechanism", "nowhere.parquet"],
+            "--mechanism must be best, laplace, gaussian or a file",
+        ),
+        (["--mechanism", "trips.csv"], "--mechanism must be best, laplace, gaussian or a file"),
         (["--mechanism", "laplace"], "--mechanism needs --delta"),
     ],
 )
@@ -165,4 +169,4 @@ def test_a_channel_between_sites_of_a_plane_takes_no_degrees(
     plane = ["--columns", "2", "--rows", "2", "--cell", "100", "--epsilon", "0.01"]
     assert main(["optimal", *plane, "--out", str(folder / "plane.parquet")]) == 0
     assert obfuscate(folder, "--mechanism", str(folder / "plane.parquet")) == 2
-    assert "takes metres, not degrees" in capsys.readouterr().err
+    assert "is a channel between places in metres" in capsys.readouterr().err

@@ -241,10 +241,10 @@ def test_an_error_about_a_record_names_the_remedy(
     ("options", "message"),
     [
         (["--lon", "x"], "--lon COLUMN and --lat COLUMN must be given together"),
-        (["--lon", "x", "--lat", "lat"], "column 'x' must exist once, the columns are name, lat, lon"),
+        (["--lon", "x", "--lat", "lat"], "no column 'x': the columns are name, lat, lon"),
         (["--geometry", "lat", "--lat", "lat"], "give --lon COLUMN and --lat COLUMN, or --geometry COLUMN"),
         (["--geometry", "name"], "pass --crs"),
-        (["--keep", "nome"], "column 'nome' must exist once"),
+        (["--keep", "nome"], "no column 'nome'"),
         (["--keep", "lat"], "column 'lat' holds the true place: it cannot be kept"),
         (["--id", "lat"], "column 'lat' holds the true place"),
         (["--layer", "a"], "--layer NAME is not for csv files"),
@@ -289,7 +289,7 @@ def test_messages_name_options(
         (["--trace", "name,time", "--id", "name"], "leave --id COLUMN out"),
         (["--trace", "name,time", "--order", "shuffle"], "cannot be shuffled"),
         (["--trace", "name,time", "--reports-per-person", "1"], "--reports-per-person are for single places"),
-        (["--person", "nome"], "column 'nome' must exist once"),
+        (["--person", "nome"], "no column 'nome'"),
         (["--person", "lat"], "column 'lat' holds the true place"),
     ],
     ids=in_words,
@@ -320,7 +320,10 @@ def test_options_that_exclude_each_other_or_do_not_exist_are_refused(
     with pytest.raises(SystemExit) as exit_code:
         main(["obfuscate", str(places), str(places.with_name("out.csv")), *PLAIN, *options])
     assert exit_code.value.code == 2
-    assert "error: " in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert said.startswith("geoind: ")
+    assert said.endswith("(geoind obfuscate --help lists the options)\n")
+    assert said.count("\n") == 1
 
 
 def test_rows_sorted_by_location_need_a_decision(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -109,9 +109,13 @@ def test_the_readme_names_the_pythons_that_the_package_names() -> None:
     assert project["requires-python"] == f">={named[0]}"
 
 
-def test_the_files_that_the_page_on_architecture_names_exist() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    named = set(re.findall(r"`(?:geoind/)?([\w/]+(?:\.pyi?|/))`", page)) - {"geoind/", "webdemo/"}
+@pytest.mark.parametrize("page", ["architecture.md", "benchmarks/mutants.md"])
+def test_the_files_that_a_page_names_exist(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    named = set(re.findall(r"`(?:geoind/)?([\w/]+(?:\.pyi?|/))`", text)) - {"geoind/", "webdemo/"}
+    # A walk lists files without their suffix.
+    walks = text.partition("<!-- walks -->")[2].partition("<!-- /walks -->")[0]
+    named |= {f"{name}.py" for name in re.findall(r"`([\w/]+)`", walks)}
     assert len(named) > 20
     folders = (ROOT, ROOT / "geoind")
     assert [name for name in sorted(named) if not any((folder / name).exists() for folder in folders)] == []

@@ -173,7 +173,7 @@ def test_damaged_compressed_bytes_are_refused(tmp_path: Path, compression: str) 
     for content in (whole[: len(whole) // 2], whole[:-1], b"lat,lon\n1,2\n"):
         path.write_bytes(content)
         with (
-            pytest.raises(InvalidInputError, match="not, or not completely, a compressed file"),
+            pytest.raises(InvalidInputError, match="damaged, incomplete or not compressed"),
             Bytes(path, compression).opened() as stream,
         ):
             stream.read()

@@ -28,18 +28,18 @@ TABLE = {"rider": ["ana", "ben"], "lon": [2.3, 2.4], "lat": [48.8, 48.9]}
         ("", {}, "empty"),
         ("a,b\n1,2\n", {}, "lon"),
         ("lat,lon,lng\n1,2,3\n", {}, "several columns"),
-        ("lat,lon\n1,2\n", {"lat": "y", "lon": "lon"}, "column 'y' must exist once"),
+        ("lat,lon\n1,2\n", {"lat": "y", "lon": "lon"}, "no column 'y'"),
         ("lat,lon\n1,2\n", {"lat": "lon", "lon": "lon"}, "different columns"),
         ("lat,lon\n1,2\n", {"reading": Reading(header=False)}, "lon"),
         ("lat,lon\n1,2\n", {"reading": Reading(delimiter="ab")}, "one ASCII character"),
         ("lat,lon\n1,2\n", {"reading": Reading(format="xml")}, "format"),
         ("lat,lon\n1,2\n", {"person": None}, "whose reports these are"),
-        ("lat,lon\n1,2\n", {"person": "who"}, "column 'who' must exist once"),
-        ("lat,lon\n1,2\n", {"keep": ["who"]}, "column 'who' must exist once"),
+        ("lat,lon\n1,2\n", {"person": "who"}, "no column 'who'"),
+        ("lat,lon\n1,2\n", {"keep": ["who"]}, "no column 'who'"),
         ("lat,lon\n1,2\n", {"keep": ["lat"]}, "holds the true place"),
         ("lat,lon\n1,2\n", {"missing": "drop"}, "missing"),
         ("lat,lon\n1,2\n", {"epsilon": float("nan")}, "epsilon must be positive"),
-        ("lat,lon\n1,2\n", {"id_column": "who", "key": KEY}, "column 'who' must exist once"),
+        ("lat,lon\n1,2\n", {"id_column": "who", "key": KEY}, "no column 'who'"),
         ("id,lat,lon\n,1,2\n", {"id_column": "id", "key": KEY}, "row 1: identity is missing"),
         ("id,lat,lon\na,1,2\n", {"id_column": "id", "key": b"short"}, "32 bytes"),
     ],
@@ -179,7 +179,8 @@ def test_reports_are_written_as_the_cells_that_contain_them(tmp_path: Path, suff
     source.write_text(
         "name,lat,lon\n" + "".join(f"n{row},{48 + row % 5 / 9},{2 + row % 7 / 9}\n" for row in range(30))
     )
-    obfuscate_file(source, target, epsilon=0.01, person=EACH_ROW, keep=keep, cells="geohash:6")
+    done = obfuscate_file(source, target, epsilon=0.01, person=EACH_ROW, keep=keep, cells="geohash:6")
+    assert "centre of its cell (geohash:6)" in str(done)
     if suffix == "csv":
         table = pd.read_csv(target)
     else:

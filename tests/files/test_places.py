@@ -107,7 +107,7 @@ def test_an_epsilon_that_is_not_the_files_own_is_refused(tmp_path: Path) -> None
 def test_what_is_not_known_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text(text_of("csv"))
-    with pytest.raises(InvalidInputError, match="give the epsilon"):
+    with pytest.raises(InvalidInputError, match="give `epsilon=`"):
         read_reports(path)
     assert len(read_reports(path, epsilon=0.01).lonlat) == 3
     with pytest.raises(InvalidInputError, match="epsilon must be positive"):

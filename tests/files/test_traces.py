@@ -288,7 +288,7 @@ def test_each_file_may_be_the_trace_of_a_person(tmp_path: Path) -> None:
     [
         ({"person": "when"}, "two columns"),
         ({"person": EACH_ROW}, "must name the column"),
-        ({"time": "at"}, "'at' must exist once"),
+        ({"time": "at"}, "no column 'at'"),
         ({"method": "magic"}, "must be one of"),
         ({"time": None, "method": "sparse"}, "is for traces"),
         ({"id_column": "fare"}, "leave `id_column=` out"),

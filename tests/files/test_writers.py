@@ -314,7 +314,7 @@ def test_several_places_are_several_columns_and_no_features(tmp_path: Path) -> N
     write(tmp_path / "out.csv", Kind("csv", ""), parts, schema=batch.schema, places=places, decimals=0)
     assert (tmp_path / "out.csv").read_text() == "a,b,c,d\n1,2,3,4\n"
     for suffix in (*ONE_PLACE, "gpx"):
-        with pytest.raises(InvalidInputError, match="one place per record, the reports have 2"):
+        with pytest.raises(InvalidInputError, match="one location per record, and the reports have 2"):
             check_writable(f"out.{suffix}", kind_of(f"out.{suffix}"), batch.schema, places)
 
 

@@ -193,7 +193,7 @@ def test_a_geopackage_that_computes_when_it_is_read_is_refused(tmp_path: Path, s
     database.commit()
     database.close()
     with pytest.raises(
-        InvalidInputError, match=r"views, virtual tables or computed columns|not completely, a database"
+        InvalidInputError, match=r"views, virtual tables or computed columns|incomplete or not a database"
     ):
         read_vector_file(tmp_path / "in.gpkg")
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray
+from geoind.tables.parts import Part
 from geoind.tables.recipe import Recipe
-from geoind.tables.release import Part, Release
+from geoind.tables.release import Release
 from geoind.tables.table import Table
 
 KEY = bytes(range(32))

@@ -9,8 +9,9 @@ import pytest
 
 from geoind import InvalidInputError, Ledger
 from geoind.tables.checks import RowOrder, clock_columns
+from geoind.tables.parts import Part
 from geoind.tables.recipe import Recipe
-from geoind.tables.release import Part, Release, decide_release
+from geoind.tables.release import Release, decide_release
 from geoind.tables.table import Table
 
 POINTS: dict[str, Any] = {"epsilon": 0.001, "person": "who", "id_column": "trip", "key": bytes(32)}

@@ -34,9 +34,10 @@ from geoind.errors import InvalidInputError
 from geoind.files import read_reports
 from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
+from geoind.tables.parts import Part, Reports, corners_of
 from geoind.tables.recipe import EACH_ROW, Recipe
 from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, sidecar_of
-from geoind.tables.release import Part, Release, Reports, corners_of, mean_error
+from geoind.tables.release import Release, mean_error
 from geoind.tables.sidecars import read_promise, write_sidecar
 from geoind.tables.table import Table
 from tests.tables.made_up import in_batches, table_of
@@ -635,6 +636,10 @@ def test_a_summary_begins_with_how_many_reports_and_how_far_they_are() -> None:
     ):
         assert lines(mean_error=mean, reach_95=reach) == [f"40 reports, epsilon 0.01 per metre: {words}"]
     trace = replace(SUMMARISED, session="Independent(epsilon=0.01)", fresh=0.01, mechanism="Independent")
+    [line] = lines(replace(SUMMARISED, cells="h3:5"), mean_error=200.0, reach_95=480.0)[1:]
+    assert line == "each report was then moved to the centre of its cell (h3:5)"
+    [line] = lines(mean_error=200.0, reach_95=480.0, varies=True)
+    assert line.endswith(": where it is farthest, 200 m from the truth on average, 95 % within 480 m")
     [line] = lines(trace, mean_error=200.0, reach_95=480.0)
     assert line.endswith("(Independent): a fresh report is 200 m from the truth on average, 95 % within 480 m")
 
@@ -650,7 +655,9 @@ def test_a_summary_has_the_totals_of_the_busiest_and_the_median_person() -> None
     [line] = lines(replace(totals, persons=1))[1:]
     assert line.startswith("1 person; the busiest has 2,500 reports")
     [line] = lines(replace(totals, unit="each row"))[1:]
-    assert "declared" in line
+    assert line.startswith("no person has two rows, as declared; a row has 2,500 reports, epsilon 25 per metre")
+    one = replace(totals, unit="each row", busiest=PersonTotal(reports=1, epsilon=0.01))
+    assert lines(one)[1:] == ["no person has two rows, as declared"]
 
 
 def test_a_summary_names_what_was_left_out_and_why() -> None:
@@ -673,6 +680,15 @@ def test_the_columns_left_out_are_a_list_to_paste(names: tuple[str, ...]) -> Non
     words = shlex.split(line[line.index("--keep") :].removesuffix(")"))
     assert words[0] == "--keep"
     assert next(csv.reader([words[1]])) == list(names)
+
+
+def test_columns_called_like_coordinates_are_named_and_not_offered_to_be_kept() -> None:
+    names = ("end_lat", "fare", "dropoff.Longitude", "flat", "along", "salon")
+    assert lines(left_out=names)[1:] == [
+        "columns left out, called like coordinates: end_lat, dropoff.Longitude (--lat and --lon)",
+        "columns left out (to keep some: --keep fare,flat,along,salon)",
+    ]
+    assert len(lines(left_out=("end_lat", "end_lng"))) == 2
 
 
 def test_a_hostile_name_does_not_reach_the_terminal() -> None:

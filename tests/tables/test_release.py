@@ -12,8 +12,9 @@ import pytest
 
 from geoind import InvalidInputError, Ledger, SphericalGaussian, SphericalLaplace
 from geoind.accounting.accountant import level_of_reports
+from geoind.tables.parts import Part
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
-from geoind.tables.release import Part, Release
+from geoind.tables.release import Release
 from geoind.tables.stream import obfuscate
 from geoind.tables.table import Table
 from tests.tables.made_up import KEY, in_batches, lonlat, released, table_of

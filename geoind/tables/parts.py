@@ -1,0 +1,372 @@
+"""A part of a table: one pass counts its rows, another pass draws the reports that the release allows.
+
+A part is a run of consecutive rows that comes in batches: a file, a partition, a frame.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.budgets.persons import PersonReports
+from geoind.errors import InvalidInputError, plural
+from geoind.mechanisms.protocol import Mechanism
+from geoind.pipeline import Budget, obfuscate_lonlat
+from geoind.randomness import KeyedRandomness, Words
+from geoind.tables.checks import RowOrder
+from geoind.tables.columns import column_of, rows_of
+from geoind.tables.record import PARQUET_KEY
+from geoind.tables.release import BOUNDING, Count, Release, decide_release, innermost, turns_of
+from geoind.tables.table import Examined, Table, key_of, remedies
+from geoind.tables.unfinished import CHANGED, description
+
+if TYPE_CHECKING:
+    from geoind.budgets.same_place import SamePlace
+    from geoind.traces.many import TraceSessions
+
+__all__ = ["OnProblems", "Part", "Reports", "corners_of", "drawn", "refuse_row"]
+
+REMEMBERED = 192 << 20
+"""Bytes of examined rows that are kept in memory between the two passes."""
+CHANGED_PART = (
+    "has other rows than when they were counted, so its reports are not released: the source changed, gives other "
+    "rows at every run, or was cut into other partitions. Store the rows first, and obfuscate what was stored"
+)
+
+OnProblems = Callable[[pa.RecordBatch, Mapping[int, str]], None]
+"""What happens to bad rows of a batch, and why they are bad; by default the first is an error."""
+
+Reports = tuple[pa.RecordBatch, IntArray, tuple[FloatArray, ...]]
+"""The columns that leave; the number of each row in the batch that was given; degrees of each place of a row."""
+
+
+class Part:
+    """Rows of one table that come in batches, to be counted, charged for and drawn.
+
+    Parameters
+    ----------
+    table : Table
+        The recipe for these rows, with a key.
+    sessions : TraceSessions, optional
+        Of traces: the sessions that answered the parts before. By default new ones.
+    name : str, optional
+        What the part is called in messages, such as "partition 3".
+
+    Examples
+    --------
+    >>> from geoind.tables.recipe import EACH_ROW, Recipe
+    >>> batch = pa.RecordBatch.from_pydict({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
+    >>> recipe = Recipe.of(epsilon=0.01, person=EACH_ROW, keep=["fare"]).with_key()
+    >>> part = Part(Table(recipe, batch.schema))
+    >>> release = Release.of(recipe, part.count([batch]), part.table)
+    >>> print(release.record.busiest)
+    1 report, epsilon 0.01 per metre (level 2 within 200 m)
+    >>> [made.schema.names for made, _, _ in part.draw([batch], release)]
+    [['fare', 'lon', 'lat']]
+    """
+
+    def __init__(self, table: Table, sessions: "TraceSessions | None" = None, name: str = "") -> None:
+        self.table, self.name = table, name
+        self._sessions = sessions
+        self._cells: dict[str, FloatArray] = {}
+        self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
+        self.drawn, self.corners = 0, corners_of([])
+
+    def count(
+        self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
+    ) -> Count:
+        """Return what is known of the rows before anything is drawn, or charged.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            At least the needed columns, and those of times that may explain the order of rows.
+        charged : bool
+            Whether a ledger is charged, for which the reports of traces are computed here.
+        on_problems : callable, optional
+            What happens to bad rows; by default they are an error.
+        """
+        recipe, table = self.table.recipe, self.table
+        found = Count(orders=[RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places])
+        sessions, clocks = self._new_sessions(), None
+        for number, (examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
+            if number == 1:
+                found.exact_times = frozenset(table.exact_times(examined.batch))
+            if number & (number - 1) == 0:
+                # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
+                table.refuse_copies(examined)
+            found.rows.update(dict(enumerate(np.bincount(examined.reports_per_row).tolist())))
+            if recipe.order != "keep" and recipe.time is None:
+                clocks = table.clocks(examined.batch) if clocks is None else clocks
+                times = examined.batch.select(clocks).columns
+                for order, truth in zip(found.orders, examined.truths, strict=True):
+                    order.add(truth, times, examined.codes)
+            if sessions is not None:
+                found.persons.update(self._answered(examined, sessions, charged=charged))
+            elif examined.codes is not None:
+                self._count_persons(found, examined, examined.codes, source)
+        if sessions is not None:
+            found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
+        for order in found.orders:
+            order.finish()
+        found.kept = frozenset(recipe.keep) & frozenset(table.schema.names)
+        found.digests = frozenset([self._digest])
+        return found
+
+    def _answered(self, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> PersonReports:
+        """Return the answers of sessions, and with a charge the tags of these answers."""
+        steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
+        answers = sessions.report(*steps)
+        if charged and self.table.recipe.key is not None:
+            from geoind.traces.many import tags_of_answers
+
+            tags = tags_of_answers(*steps, answers, self.table.recipe.key.read())
+        return PersonReports.of(*steps[:2], np.ones(len(answers), np.int64), tags)
+
+    def _count_persons(self, found: Count, examined: Examined, codes: IntArray, source: KeyedRandomness) -> None:
+        """Count the reports of each person; of cells, their tokens; of rows to be left out, the smallest tags."""
+        recipe, per_row, names = self.table.recipe, examined.reports_per_row, examined.names
+        if recipe.same_place is not None:
+            for name, _, tokens, _ in self._cells_of(examined, codes):
+                found.seen.setdefault(name, set()).update(tokens)
+            return
+        found.persons.update(PersonReports.of(names, codes, per_row, None))
+        if (most := recipe.most_rows) is None:
+            return
+        tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
+        order = used[np.lexsort((tags[used], codes[used]))]
+        both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(order)]):
+            name = names[codes[order[start]]]
+            pairs = both[start : min(end, start + most + 1)]
+            known = found.smallest.get(name)
+            found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
+
+    def tags(self, batches: Iterable[pa.RecordBatch], release: Release) -> PersonReports:
+        """Return the reports that each person will be in, and which: what a ledger is charged for once.
+
+        They are computed and not kept.
+        """
+        total = PersonReports()
+        for examined, source in self._examined(batches, _ignore, None):
+            chosen, keyed = release.chosen(examined, source)
+            tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
+            if chosen.codes is not None:
+                total.update(PersonReports.of(chosen.names, chosen.codes, chosen.reports_per_row, tags))
+        self._refuse_changes(release)
+        return total
+
+    def draw(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        release: Release,
+        *,
+        on_problems: OnProblems | None = None,
+        places: bool = True,
+    ) -> Iterator[Reports]:
+        """Yield the reports; the rows must be those that were counted. A writer needs no columns of places.
+
+        `drawn` is the number of reports so far, and `corners` what `corners_of` returns for them.
+        """
+        sessions = self._new_sessions()
+        made, turns = list[Reports](), list[Words]()
+        about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
+        for examined, source in self._examined(batches, on_problems, sessions):
+            chosen, keyed = release.chosen(examined, source)
+            reports = self._drawn(chosen, keyed, sessions)
+            batch = self.table.reported(chosen, reports if places else ()).replace_schema_metadata(about)
+            self.drawn += int(chosen.reports_per_row.sum())
+            self.corners = corners_of([self.corners, *reports])
+            if release.recipe.order == "shuffle":
+                made.append((batch, chosen.rows, tuple(reports)))
+                turns.append(turns_of(keyed, "order of rows"))
+            else:
+                yield batch, chosen.rows, tuple(reports)
+        self._refuse_changes(release)
+        if made:
+            yield _shuffled(made, turns)
+
+    def released(
+        self, batches: Callable[[], Iterable[pa.RecordBatch]], ledger: Budget | None, label: str
+    ) -> Release:
+        """Return the decisions about a release of this part alone, whose batches a function gives, and charge."""
+
+        def counts() -> Iterator[Count]:
+            yield self.count(batches(), charged=ledger is not None)
+
+        return decide_release(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
+
+    def _refuse_changes(self, release: Release) -> None:
+        # A partition without rows is not always counted.
+        if self._digest not in release.count.digests and (self._first or not self.name):
+            raise InvalidInputError(f"{self.name} {CHANGED_PART}" if self.name else CHANGED)
+
+    def _new_sessions(self) -> "TraceSessions | None":
+        return self.table.recipe.sessions if self._sessions is None else self._sessions
+
+    def _examined(
+        self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
+    ) -> Iterator[tuple[Examined, KeyedRandomness]]:
+        """Yield the good rows of batches and their randomness; keep a digest of all.
+
+        Rows that were counted and fit into memory are not read again.
+        """
+        total, rows, self._first = 0, 0, 0
+        if self._remembered is not None:
+            yield from self._remembered
+            return
+        size, kept = 0, list[tuple[Examined, KeyedRandomness]]()
+        for batch in batches:
+            examined = self.table.examine(batch)
+            if sessions is not None:
+                present = np.flatnonzero(examined.reports_per_row)
+                flaws = sessions.flaws(*examined.only(present).steps)
+                examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
+            if examined.problems:
+                (on_problems or self._raise_first)(batch, examined.problems)
+            source = self.table.randomness(examined, self._first)
+            total += self._sum(examined, source)
+            rows += len(examined.rows)
+            size += batch.nbytes + 16 * len(batch) * len(examined.truths)
+            if size > REMEMBERED or sessions is not None or examined.problems:
+                # Bad rows are handled at each reading, and sessions do not go back.
+                size, kept = REMEMBERED + 1, []
+            else:
+                kept.append((examined, source))
+            yield examined, source
+            self._first += len(batch)
+        self._digest = self._digested(rows, total)
+        self._remembered = kept if size <= REMEMBERED else None
+
+    def _raise_first(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+        row, position = next(iter(problems)), self.table.position
+        number = self._first + row if position is None else column_of(batch, position)[row].as_py()
+        refuse_row(problems, number, self.name)
+
+    def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
+        """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
+        if examined.times is not None:
+            # Rows of several persons at one time come in any order.
+            source = KeyedRandomness(source.key, np.ascontiguousarray(examined.times).view(np.int64))
+        words = np.zeros(len(examined.rows), np.uint64)
+        for number, truth in enumerate(examined.truths):
+            words += key_of(source, number).words(truth, 1, "row of a table")[:, 0]
+        if examined.codes is not None:
+            names = np.array([zlib.crc32(name.encode()) for name in examined.names], np.uint64)
+            # Odd factors: no bit of a word is lost.
+            words *= names[examined.codes] * np.uint64(2) + np.uint64(1)
+        return int(words.sum(dtype=np.uint64))
+
+    def _digested(self, rows: int, total: int) -> str:
+        key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
+        return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
+
+    def _drawn(
+        self, examined: Examined, source: KeyedRandomness, sessions: "TraceSessions | None" = None
+    ) -> list[FloatArray]:
+        """Return the reports of each place that a row has, NaN where it has none."""
+        recipe, reports = self.table.recipe, np.full_like(examined.truths[0], np.nan)
+        if sessions is not None:
+            present = np.flatnonzero(examined.reports_per_row)
+            reports[present] = sessions.report(*examined.only(present).steps)
+            return [reports]
+        if recipe.same_place is not None and examined.codes is not None:
+            for name, rows, tokens, centres in self._cells_of(examined, examined.codes):
+                cells = zip(tokens, centres, strict=True)
+                new = {token: centre for token, centre in cells if token not in self._cells}
+                if new:
+                    made = self._memory.reports(name, list(new), list(new.values()), recipe.mechanism)
+                    self._cells |= dict(zip(new, made, strict=True))
+                reports[rows] = [self._cells[token] for token in tokens]
+            return [reports]
+        numbered = enumerate(examined.truths)
+        return [drawn(truth, recipe.mechanism, key_of(source, number)) for number, truth in numbered]
+
+    def _cells_of(
+        self, examined: Examined, codes: IntArray
+    ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
+        """Yield for each person the rows with a place, and the tokens and centres of their cells."""
+        places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
+        order = present[np.argsort(codes[present], kind="stable")]
+        for rows in filter(len, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
+            name = examined.names[codes[rows[0]]]
+            mechanism = self.table.recipe.mechanism
+            cells = [self._memory.cell_of(name, lon, lat, mechanism) for lon, lat in places[rows].tolist()]
+            yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
+
+    @cached_property
+    def _memory(self) -> "SamePlace":
+        from geoind.budgets.same_place import SamePlace
+
+        recipe = self.table.recipe
+        return SamePlace(b"" if recipe.key is None else recipe.key.read(), recipe.same_place or 0.0)
+
+
+def drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> FloatArray:
+    """Return reports, NaN where a place is missing."""
+    present = ~np.isnan(truth[:, 0])
+    if present.all():
+        return obfuscate_lonlat(truth, mechanism, rng=source)
+    reports = np.full_like(truth, np.nan)
+    reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source.only(present))
+    return reports
+
+
+def tags_of(
+    truths: Sequence[FloatArray], reports: Sequence[FloatArray], mechanism: Mechanism, source: KeyedRandomness
+) -> Words:
+    """Return (n, 2) words per row that stand for its record, its places and their reports under a key.
+
+    The truth and what draws the noise are part of it: a coarse report of another place, or of another mechanism,
+    may be equal and is another draw.
+    """
+    tags = np.zeros((len(reports[0]), 2), np.uint64)
+    name = description(mechanism) + str(getattr(innermost(mechanism), "purpose", ""))
+    for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
+        present = ~np.isnan(report[:, 0])
+        keyed = key_of(source, number).only(present)
+        tags[present] += keyed.words(truth[present], 2, f"tag of a place, {name}")
+        tags[present] += keyed.words(report[present], 2, f"tag of a report, {name}")
+    return tags
+
+
+def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:
+    """Return all rows in an order that depends on key and records alone."""
+    batches, rows, reports = zip(*parts, strict=True)
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    turn = np.argsort(np.concatenate(turns), kind="stable")
+    places = tuple(np.concatenate(each)[turn] for each in zip(*reports, strict=True))
+    return rows_of(joined[0] if joined else batches[0], turn), np.concatenate(rows)[turn], places
+
+
+def refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None:
+    """Raise the first of the problems, which is that of the row with this number in a file or partition."""
+    reason = next(iter(problems.values()))
+    remedy = "".join(f"; use {way}" for way in remedies(reason))
+    where = f"{name}, row" if name else "row"
+    raise InvalidInputError(f"{where} {number}: {reason} ({plural(len(problems), 'such row')}{remedy})")
+
+
+def _ignore(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+    """Leave bad rows out: they were reported when rows were counted."""
+
+
+def corners_of(places: Iterable[FloatArray]) -> FloatArray:
+    """Return the south-west and the north-east corner of (n, 2) places; without places none.
+
+    The corners of corners are those of all.
+    """
+    known = [each for each in places if not np.isnan(each[:, 0]).all()]
+    if not known:
+        return np.empty((0, 2))
+    # Column by column, which numpy does faster than row by row.
+    lows = [[np.fmin.reduce(axis) for axis in each.T] for each in known]
+    highs = [[np.fmax.reduce(axis) for axis in each.T] for each in known]
+    return np.array([np.min(lows, axis=0), np.max(highs, axis=0)])
