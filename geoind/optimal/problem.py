@@ -1,12 +1,12 @@
 """Certificates of optimal channels, checks of a problem's matrices, and the repair of a solver's answer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.channels.channel import Channel, tight_epsilon
-from geoind.distances import Distance
+from geoind.channels.channel import Channel
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
 from geoind.space.sites import Sites
 
@@ -30,7 +30,7 @@ class Certificate:
         Largest possible distance of the objective from the optimum, relative to the objective, or to 1e-7 of its
         largest possible value where that is more: doubles do not resolve smaller objectives.
     epsilon : float
-        Privacy loss per unit of the distance, measured on the returned channel.
+        Privacy loss per unit of the distance, measured on the returned channel, or on its interpolation.
     repair : float
         Change of the objective by the repair of the solver's answer, after which the measured epsilon is within
         the requested one.
@@ -106,7 +106,7 @@ SMALLEST_SHARE = 1e-13
 
 
 def keep_promise(
-    inputs: Sites, outputs: Sites, matrix: FloatArray, *, epsilon: float, distance: Distance
+    inputs: Sites, outputs: Sites, matrix: FloatArray, *, epsilon: float, measure: Callable[[Channel], float]
 ) -> tuple[Channel, float]:
     """Return a channel whose measured epsilon is at most `epsilon`, and that epsilon.
 
@@ -118,7 +118,7 @@ def keep_promise(
     blind = matrix.max(axis=0) / matrix.max(axis=0).sum()
     channel, share = Channel(inputs, outputs, matrix), 0.0
     # The loop ends: with a share of 1 all rows are equal, and the measured epsilon is 0.
-    while (measured := tight_epsilon(channel, distance)) > epsilon:
+    while (measured := measure(channel)) > epsilon:
         share = min(1.0, max(SMALLEST_SHARE, 4 * share))
         channel = Channel(inputs, outputs, (1 - share) * matrix + share * blind)
     return channel, measured
