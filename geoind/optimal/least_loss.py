@@ -21,7 +21,7 @@ from geoind.channels.formulas import exponential
 from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
 from geoind.distances import Distance, euclidean, manhattan
-from geoind.errors import InvalidInputError, SitesMismatchError, SolverError, plural
+from geoind.errors import InvalidInputError, SolverError, plural
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal.cones import (
     PairProgram,
@@ -36,13 +36,21 @@ from geoind.optimal.everywhere import as_squares, interpolated_epsilon, memory_n
 from geoind.optimal.expost import expost
 from geoind.optimal.interior import Iterate, Solution, Stopped, minimise
 from geoind.optimal.neighbourhoods import Bracket, bracket
-from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel, as_loss, as_metric, keep_promise
+from geoind.optimal.problem import (
+    YARDSTICK,
+    Certificate,
+    OptimalChannel,
+    as_loss,
+    as_metric,
+    keep_promise,
+    moved_to,
+)
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.space.sites import Grid, Sites, same_sites
+from geoind.space.sites import Grid, Sites
 
 __all__ = ["min_loss_given_epsilon"]
 
-TOLERANCE = 1e-7
+TOLERANCE, TOLERANCE_EVERYWHERE = 1e-7, 1e-5
 LARGEST_EXPONENT = 200.0
 """Smaller ratios become exp(-200) = 1e-87: the square of a probability must not underflow."""
 SMALLEST_EXPONENT = 1e-13
@@ -78,7 +86,7 @@ def min_loss_given_epsilon(
     distance: Distance = euclidean,
     everywhere: bool = False,
     dilation: float = 1.0,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     time_limit: float = math.inf,
     start: Channel | None = None,
     progress: Callable[[Iterate], None] | None = None,
@@ -87,7 +95,8 @@ def min_loss_given_epsilon(
 
     A solution of the linear program of Bordenabe et al. (CCS 2014), over all pairs of inputs: exact by default,
     and with a `tolerance` such as 0.02 also for thousands of sites. The measured epsilon of the returned matrix is
-    within the requested one: `tight_epsilon(channel, distance) <= epsilon`.
+    within the requested one: `tight_epsilon(channel, distance) <= epsilon`, and with `everywhere` that of
+    `Interpolated(channel)`.
 
     Parameters
     ----------
@@ -108,9 +117,10 @@ def min_loss_given_epsilon(
     dilation : float
         Above 1, only the pairs of a spanner are constraints, at epsilon divided by its actual dilation: fewer
         constraints, some percent more loss, the same epsilon. The certificate's bound is for the true optimum.
-    tolerance : float
-        Relative gap between objective and bound at which a channel counts as optimal. From 0.001 on, large
-        problems are solved by neighbourhoods; both bounds are proven for all pairs of inputs as well.
+    tolerance : float, optional
+        Relative gap between objective and bound at which a channel counts as optimal; default: 1e-7, or 1e-5 with
+        `everywhere`. From 0.001 on, large problems between sites are solved by neighbourhoods; both bounds are
+        proven for all pairs of inputs as well.
     time_limit : float
         Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
     start : Channel, optional
@@ -136,6 +146,8 @@ def min_loss_given_epsilon(
     (88.394, True)
     """
     began = time.perf_counter()
+    if tolerance is None:
+        tolerance = TOLERANCE_EVERYWHERE if everywhere else TOLERANCE
     tolerance = as_unit(tolerance, "tolerance")
     if not as_number(time_limit, "time_limit") > 0:
         raise InvalidInputError(f"time_limit must be positive, got {time_limit!r}")
@@ -149,7 +161,7 @@ def min_loss_given_epsilon(
         if distance is not euclidean or dilation > 1:
             raise InvalidInputError("everywhere needs distance=euclidean and dilation=1")
         task = replace(task, everywhere=as_squares(prior.sites))
-    seed = None if start is None else _on_sites(start, task)
+    seed = None if start is None else moved_to(prior.sites, task.outputs, start)
     found = _solve(
         task,
         tolerance=tolerance,
@@ -380,24 +392,6 @@ def _check_memory(needed: float, task: _Task, advice: str) -> None:
     if needed > MEMORY:
         size = f"{len(task.inputs)} inputs and {len(task.outputs)} outputs"
         raise InvalidInputError(f"{size} would take {needed / 1e9:.0f} GB of memory; {advice}")
-
-
-def _on_sites(start: Channel, task: _Task) -> FloatArray:
-    """Return the matrix of a channel, moved to the sites of the task: each input and report to the closest one."""
-    if not isinstance(start, Channel):
-        raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
-    if (
-        start.inputs.xy.shape[1] != task.inputs.xy.shape[1]
-        or start.outputs.xy.shape[1] != task.outputs.xy.shape[1]
-    ):
-        raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
-    if same_sites(start.inputs, task.inputs) and same_sites(start.outputs, task.outputs):
-        return start.matrix
-    columns = np.zeros((len(task.outputs), len(task.inputs)))
-    np.add.at(
-        columns, task.outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(task.inputs.xy)].T
-    )
-    return columns.T
 
 
 def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], float]) -> _LeastLoss:

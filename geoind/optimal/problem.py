@@ -8,9 +8,9 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.channels.channel import Channel
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
-from geoind.space.sites import Sites
+from geoind.space.sites import Sites, same_sites
 
-__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise"]
+__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise", "moved_to"]
 
 YARDSTICK = 1e-7
 """Gaps are relative to the objective, or to this fraction of its largest possible value where that is more."""
@@ -122,3 +122,16 @@ def keep_promise(
         share = min(1.0, max(SMALLEST_SHARE, 4 * share))
         channel = Channel(inputs, outputs, (1 - share) * matrix + share * blind)
     return channel, measured
+
+
+def moved_to(inputs: Sites, outputs: Sites, start: Channel) -> FloatArray:
+    """Return the matrix of a channel, moved to other sites: each input and report to the closest one."""
+    if not isinstance(start, Channel):
+        raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
+    if start.inputs.xy.shape[1] != inputs.xy.shape[1] or start.outputs.xy.shape[1] != outputs.xy.shape[1]:
+        raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
+    if same_sites(start.inputs, inputs) and same_sites(start.outputs, outputs):
+        return start.matrix
+    columns = np.zeros((len(outputs), len(inputs)))
+    np.add.at(columns, outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(inputs.xy)].T)
+    return columns.T
