@@ -29,8 +29,7 @@ from geoind import (
 )
 from geoind.arrays import FloatArray
 from geoind.channels import Interpolated
-from geoind.channels.interpolated import sites_epsilon
-from geoind.distances import Distance, euclidean, manhattan
+from geoind.distances import euclidean
 from geoind.files import read_traces
 from geoind.optimal import OptimalChannel
 
@@ -54,9 +53,10 @@ in metres, at the centres of cells.
 - **Laplace**: planar Laplace, moved to the closest cell; **remapped**: then to the best cell for the prior. Their
   promise holds between any two places.
 - **optimal**: the least loss with this epsilon *between the centres*, with its certified gap.
-- **everywhere**: the optimal channel for a smaller epsilon between neighbours, with which the promise holds
-  *between any two places* ([`Interpolated`](../optimal.md#a-mechanism-of-every-place)). Its gap is to the optimum
-  with that epsilon; the bound of "optimal" is one for every mechanism.
+- **everywhere, n**: the least loss of a channel that is interpolated between sites (`everywhere=True`), with n
+  sites along each side of a cell (`prior.refined(n)`); the promise holds *between any two places*
+  ([`Interpolated`](../optimal.md#a-mechanism-of-every-place)). Its bound is for all channels that are interpolated
+  between these sites; the bound of "optimal" is one for every mechanism.
 
 Epsilon is measured, relative to the promise: between the centres, for "everywhere" between any two places. The
 adversary error is the mean distance of the best guess of an adversary who knows the prior.
@@ -94,7 +94,7 @@ def made_up() -> FloatArray:
 
 def row(prior: Prior, radius: float, name: str, channel: Channel, epsilon: float, seconds: float | None) -> str:
     """Return a line of the table."""
-    side, promise = math.isqrt(len(prior.sites)), math.log(4) / radius
+    side, promise = math.isqrt(len(channel.outputs)), math.log(4) / radius
     proof = channel.certificate if isinstance(channel, OptimalChannel) else None
     bound, gap = ("", "") if proof is None else (f"{proof.bound:.1f}", f"{proof.gap:.2%}")
     taken = "" if seconds is None else f"{seconds:.0f}"
@@ -105,12 +105,17 @@ def row(prior: Prior, radius: float, name: str, channel: Channel, epsilon: float
 
 
 def solved(
-    prior: Prior, epsilon: float, options: argparse.Namespace, distance: Distance = euclidean
+    prior: Prior, epsilon: float, options: argparse.Namespace, outputs: Grid | None = None
 ) -> tuple[OptimalChannel, float]:
-    """Return the optimal channel and the CPU seconds that it took."""
+    """Return the optimal channel and the CPU seconds that it took; with outputs, one for every place."""
     start = time.process_time()
     best = min_loss_given_epsilon(
-        prior, epsilon=epsilon, distance=distance, tolerance=options.gap, time_limit=options.limit
+        prior,
+        epsilon=epsilon,
+        outputs=outputs,
+        everywhere=outputs is not None,
+        tolerance=options.gap,
+        time_limit=options.limit,
     )
     return best, time.process_time() - start
 
@@ -128,8 +133,12 @@ def table(places: FloatArray, options: argparse.Namespace) -> list[str]:
             new += [row(prior, radius, "remapped", remapped, remapped.epsilon, None)]
             best, seconds = solved(prior, epsilon, options)
             new += [row(prior, radius, "optimal", best, best.epsilon, seconds)]
-            best, seconds = solved(prior, sites_epsilon(epsilon, CELL), options, manhattan)
-            new += [row(prior, radius, "everywhere", best, Interpolated(best).epsilon, seconds)]
+            for steps in options.steps:
+                fine = prior.refined(steps)
+                if len(fine) > options.sites:
+                    continue
+                best, seconds = solved(fine, epsilon, options, grid)
+                new += [row(fine, radius, f"everywhere, {steps}", best, Interpolated(best).epsilon, seconds)]
             print("\n".join(new), flush=True)
             lines += new
     return lines
@@ -159,7 +168,7 @@ def figure(places: FloatArray, options: argparse.Namespace) -> None:
     bound, shown = [], dict[str, list[tuple[float, float]]]()
     claims: list[tuple[float, float]] = []
 
-    def add(name: str, epsilon: float, channel: Channel) -> None:
+    def add(name: str, epsilon: float, channel: Channel, prior: Prior = prior) -> None:
         shown.setdefault(name, []).append((1000 * epsilon, expected_loss(channel, prior)))
 
     for radius in FIGURE_RADII:
@@ -167,8 +176,9 @@ def figure(places: FloatArray, options: argparse.Namespace) -> None:
         best, _ = solved(prior, epsilon, options)
         bound.append((1000 * epsilon, best.certificate.bound))
         add("optimal between centres", best.epsilon, best)
-        everywhere, _ = solved(prior, sites_epsilon(epsilon, CELL), options, manhattan)
-        add("optimal, everywhere", Interpolated(everywhere).epsilon, everywhere)
+        fine = prior.refined(max(options.steps))
+        everywhere, _ = solved(fine, epsilon, options, grid)
+        add("optimal, everywhere", Interpolated(everywhere).epsilon, everywhere, fine)
         laplace = discretise(PlanarLaplace(epsilon), grid)
         add("planar Laplace", laplace.epsilon, laplace)
         add("with remapping", laplace.epsilon, laplace @ bayes_remap(laplace, prior))
@@ -211,9 +221,11 @@ def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--checkins", metavar="FILE")
-    parser.add_argument("--sides", type=int, nargs="+", default=[9, 12, 16, 20])
+    parser.add_argument("--sides", type=int, nargs="+", default=[9, 12])
+    parser.add_argument("--steps", type=int, nargs="+", default=[1, 2, 3], help="sites along a cell")
+    parser.add_argument("--sites", type=int, default=700, help="most sites of a mechanism of every place")
     parser.add_argument("--figure", type=int, default=9, metavar="SIDE")
-    parser.add_argument("--gap", type=float, default=0.02)
+    parser.add_argument("--gap", type=float, default=0.005)
     parser.add_argument("--limit", type=float, default=600.0)
     options = parser.parse_args()
     places, source = made_up(), "The check-ins are made up."

@@ -19,27 +19,13 @@ from geoind.space.sites import Grid, Sites, as_plane
 if TYPE_CHECKING:
     from scipy.spatial import Delaunay
 
-__all__ = ["Interpolated", "sites_epsilon"]
+__all__ = ["Interpolated"]
 
 TILE = 1 << 22
 """Numbers of a part of the audit."""
 
 CLASSES = 4096
 """Distances are rounded up to this share of the largest one in `Interpolated.reach`."""
-
-
-def sites_epsilon(epsilon: float, cell: float) -> float:
-    """Return the epsilon of a grid's channel whose interpolation has at most `epsilon` between any two places.
-
-    It is per metre of the Manhattan distance: only neighbours in a row or column count. Each of two slopes at a
-    corner is at most (e^(epsilon cell) - 1) / cell times the probability there.
-
-    Examples
-    --------
-    >>> round(sites_epsilon(0.01, 100), 6)
-    0.005348
-    """
-    return float(np.log1p(epsilon * cell / np.sqrt(2)) / cell)
 
 
 @dataclass(frozen=True, eq=False)

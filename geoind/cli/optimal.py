@@ -23,17 +23,20 @@ from geoind.cli.shared import (
     progress_line,
     reading_of,
 )
-from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
-    from geoind import Prior
+    from geoind import Grid, Prior
     from geoind.optimal import Iterate, OptimalChannel
 
 CHOICES = ("symmetric", "vertex", "entropy", "worst_loss")
 """As in `geoind.optimal`, which takes too long to import for a help text."""
 COMPARED = 2500
 """Most cells for which the loss of planar Laplace is computed, too."""
+STEP = 0.25
+"""Sites are added between the cells until epsilon times their distance is at most this,"""
+SITES = 600
+"""and as long as there are not more than so many, for which a search takes seconds to a minute."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("least loss")
     text = "after so many seconds return the best channel so far, with its gap [none]"
     option(group, "--time-limit S", text)
-    text = "largest relative gap to the optimum: 0.02 for a grid of thousands of cells [1e-7]"
+    text = "largest relative gap to the optimum: 0.02 for a grid of thousands of cells [1e-7, with --bounds 1e-5]"
     option(group, "--gap P", text)
     group = parser.add_argument_group("largest adversary error")
     option(group, "--max-loss M", "bound on the expected loss, in metres")
@@ -99,8 +102,6 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
 
     from geoind import PlanarLaplace, Prior, Projected, bayes_remap, discretise, expected_loss
     from geoind.channels import Interpolated
-    from geoind.channels.interpolated import sites_epsilon
-    from geoind.distances import manhattan
     from geoind.estimate import grid_over
     from geoind.files import read_lonlat, save_mechanism
     from geoind.space.domain import domain_of
@@ -116,17 +117,26 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
         print(f"{plural(len(places), 'place')} within the bounds", file=sys.stderr)
         prior = Prior.from_lonlat(grid, places, projection=projection, outside="drop")
     planar = epsilon / domain_of(projection, domain).largest_scale
+    steps = _steps(grid, planar)
     # A little less, for rounding.
-    best = _solve(options, prior, sites_epsilon(planar, grid.cell) * (1 - 1e-9), manhattan)
+    best = _solve(options, prior.refined(steps), planar * (1 - 1e-9), grid)
     mechanism = Projected(Interpolated(best), projection, domain=domain)
     save_mechanism(options.out, mechanism, epsilon=epsilon, prior=prior)
-    cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
+    cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m, sites every {grid.cell / steps:g} m"
     print(f"epsilon {mechanism.epsilon:.8g} per metre between any two places, measured; {cells}")
     if len(grid) <= COMPARED:
         laplace = discretise(PlanarLaplace(planar), grid)
         other = expected_loss(laplace @ bayes_remap(laplace, prior), prior)
         print(f"planar Laplace with the best remapping has a loss of {other:.8g} with this epsilon")
     return best
+
+
+def _steps(grid: "Grid", epsilon: float) -> int:
+    """Return the number of sites along a cell between which a mechanism is interpolated."""
+    wanted = max(1, math.ceil(min(epsilon * grid.cell / STEP, SITES)))
+    while wanted > 1 and (wanted * (grid.columns - 1) + 1) * (wanted * (grid.rows - 1) + 1) > SITES:
+        wanted -= 1
+    return wanted
 
 
 def _planar_prior(options: argparse.Namespace) -> "Prior":
@@ -139,10 +149,10 @@ def _planar_prior(options: argparse.Namespace) -> "Prior":
 
 
 def _solve(
-    options: argparse.Namespace, prior: "Prior", epsilon: float | None, distance: "Distance" = euclidean
+    options: argparse.Namespace, prior: "Prior", epsilon: float | None, outputs: "Grid | None" = None
 ) -> "OptimalChannel":
+    """Return the optimal channel; with outputs, one that is private at every place."""
     from geoind import max_adversary_error_given_loss, min_loss_given_epsilon
-    from geoind.optimal.least_loss import TOLERANCE
 
     if epsilon is None:
         return max_adversary_error_given_loss(prior, max_loss=options.max_loss, choose=options.choose)
@@ -155,8 +165,9 @@ def _solve(
         return min_loss_given_epsilon(
             prior,
             epsilon=epsilon,
-            distance=distance,
-            tolerance=TOLERANCE if options.gap is None else options.gap,
+            outputs=outputs,
+            everywhere=outputs is not None,
+            tolerance=options.gap,
             time_limit=math.inf if options.time_limit is None else options.time_limit,
             progress=progress,
         )

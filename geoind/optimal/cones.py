@@ -9,6 +9,7 @@ needed on average over each orbit of inputs only.
 """
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,19 +17,27 @@ from scipy.sparse.csgraph import connected_components
 
 from geoind.arrays import FloatArray, IntArray
 
-__all__ = ["ActivePairs", "Program", "classes_of", "nearest_pairs", "spanner", "unchained_pairs"]
+__all__ = [
+    "ActivePairs",
+    "Cones",
+    "PairProgram",
+    "Program",
+    "classes_of",
+    "merge_classes",
+    "nearest_pairs",
+    "spanner",
+    "unchained_pairs",
+]
 
 
 @dataclass(frozen=True)
 class Program:
-    """Minimise sum_z weight_z cost_z . v_z over the cones, with unit row sums.
+    """Minimise sum_z weight_z cost_z . v_z with unit row sums, and each column v_z in the same cone.
 
     Parameters
     ----------
     cost : (outputs, n) array
         Prior mass times loss, not negative.
-    ratio : (n, n) array
-        `ratio[i, k] = a(i, k)`, strictly between 0 and 1; 0 where a pair needs no constraint.
     weight : (outputs,) array
         Number of outputs that each one represents.
     orbit : (n,) array of int
@@ -38,7 +47,6 @@ class Program:
     """
 
     cost: FloatArray
-    ratio: FloatArray
     weight: FloatArray
     orbit: IntArray
     reference: IntArray
@@ -64,13 +72,39 @@ class Program:
         return np.outer(self.weight, (prices / self.orbit_size)[self.orbit])
 
 
+@dataclass(frozen=True)
+class PairProgram(Program):
+    """The program whose cone is that of the privacy constraints between pairs of inputs.
+
+    Parameters
+    ----------
+    ratio : (n, n) array
+        `ratio[i, k] = a(i, k)`, strictly between 0 and 1; 0 where a pair needs no constraint.
+    """
+
+    ratio: FloatArray
+
+
+class Cones(Protocol):
+    """The constraints of a program: linear functions of each column, in a cone that is its own dual."""
+
+    def __len__(self) -> int:
+        """Return the number of constraints."""
+
+    def slack(self, columns: FloatArray) -> FloatArray:
+        """Return the linear functions, one or more for each constraint."""
+
+    def adjoint(self, multipliers: FloatArray) -> FloatArray:
+        """Return the transpose of `slack`: the sum of the constraints' multipliers on each entry."""
+
+
 class ActivePairs:
     """The constraints of the Newton system, sorted by output.
 
     `slack` maps entries to v(k) - a v(i); `adjoint` is its transpose.
     """
 
-    def __init__(self, program: Program, chosen: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, program: PairProgram, chosen: npt.NDArray[np.bool_]) -> None:
         self.shape = program.cost.shape
         self.ratio = program.ratio
         self.chosen = chosen
@@ -120,6 +154,17 @@ CHAIN_TOLERANCE = 1e-12
 def classes_of(apart: FloatArray, closest: float) -> IntArray:
     """Return a class number for each input; inputs closer than `closest` are connected."""
     return np.asarray(connected_components(apart <= closest, directed=False)[1], dtype=np.int64)
+
+
+def merge_classes(apart: FloatArray, weighted: FloatArray, merged: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest distances between classes of inputs, and the sums of their costs."""
+    count = int(merged.max()) + 1
+    total = np.zeros((count, weighted.shape[1]))
+    np.add.at(total, merged, weighted)
+    shortest = np.full((count, count), np.inf)
+    np.minimum.at(shortest, (merged[:, None], merged[None, :]), apart)
+    np.fill_diagonal(shortest, 0.0)
+    return shortest, total
 
 
 def unchained_pairs(apart: FloatArray) -> npt.NDArray[np.bool_]:

@@ -1,9 +1,11 @@
 """ExPost: the mechanism of largest conditional entropy at a given loss, by the Blahut-Arimoto algorithm."""
 
+from functools import partial
+
 import numpy as np
 
 from geoind.arrays import FloatArray, as_finite, as_positive
-from geoind.channels.channel import Channel
+from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.priors import Prior
 from geoind.channels.rows import steepest_slope
 from geoind.distances import Distance, euclidean
@@ -69,7 +71,9 @@ def expost(
     if steepest == np.inf:
         raise InvalidInputError("loss must not differ between inputs at distance 0")
     matrix = blahut_arimoto(prior.mass, cost, epsilon / (2 * steepest) if steepest > 0 else 0.0)
-    return keep_promise(inputs, outputs, matrix, epsilon=epsilon, distance=distance)[0]
+    return keep_promise(
+        inputs, outputs, matrix, epsilon=epsilon, measure=partial(tight_epsilon, distance=distance)
+    )[0]
 
 
 def blahut_arimoto(mass: FloatArray, cost: FloatArray, rate: float) -> FloatArray:

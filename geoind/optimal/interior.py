@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
-from geoind.optimal.cones import ActivePairs, Program
+from geoind.optimal.cones import ActivePairs, Cones, PairProgram, Program
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
-__all__ = ["Iterate", "Stopped", "longest_step", "minimise", "outliers"]
+__all__ = ["Iterate", "Method", "Solution", "Stopped", "longest_step", "minimise", "outliers"]
 
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
@@ -70,7 +70,7 @@ class Iterate:
 
 
 @dataclass(frozen=True)
-class _Solution:
+class Solution:
     """The best columns found, strictly inside every cone, with the last iterate."""
 
     columns: FloatArray
@@ -79,7 +79,7 @@ class _Solution:
 
 
 def minimise(
-    program: Program,
+    program: PairProgram,
     *,
     offset: float,
     yardstick: float,
@@ -87,12 +87,12 @@ def minimise(
     tolerance: float,
     time_limit: float,
     progress: Callable[[Iterate], None] | None = None,
-) -> _Solution:
+) -> Solution:
     """Return columns whose relative gap to the optimum is proven to be within the tolerance, or the best in time.
 
     Parameters
     ----------
-    program : Program
+    program : PairProgram
     offset : float
         A constant of the objective that is not part of the program; gaps are relative to the sum.
     yardstick : float
@@ -103,13 +103,25 @@ def minimise(
         As in `min_loss_given_epsilon`.
     """
     with threads_for_blocks(len(near)) as team:
-        return _Method(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
+        return _PairMethod(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 
-class _Method:
-    def __init__(
-        self, program: Program, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Threads
-    ) -> None:
+class Method:
+    """The frame of an interior-point method: it starts at equal rows, and both bounds are valid at any time.
+
+    Parameters
+    ----------
+    program : Program
+    offset, yardstick : float
+        As in `minimise`.
+    team : Threads
+    """
+
+    cones: Cones
+    multipliers: FloatArray
+    """Strictly inside the dual cone."""
+
+    def __init__(self, program: Program, offset: float, yardstick: float, team: Threads) -> None:
         self.began = time.perf_counter()
         self.close = False
         self.team = team
@@ -118,32 +130,10 @@ class _Method:
         self.yardstick = yardstick
         self.program = program
         self.cost = program.cost / self.unit * program.weight[:, None]
-        outputs, n = program.cost.shape
-        self.newton = NewtonSystem(program, team)
-        chosen = np.broadcast_to(near, (outputs, n, n)).copy()
-        chosen[np.arange(outputs), program.reference] |= program.ratio[program.reference] > 0
-        self.pairs = ActivePairs(program, chosen)
-        self.v = np.full((outputs, n), 1 / program.weight.sum())
+        self.v = np.full(program.cost.shape, 1 / program.weight.sum())
         self.u = -float((self.cost / program.weight[:, None]).max()) * program.orbit_size
-        self.multipliers = self._first_multipliers()
 
-    def _first_multipliers(self) -> FloatArray:
-        """Return dual feasible multipliers of the active set: lambda(i, k) = l(k), from a dominant system."""
-        outputs, n = self.cost.shape
-        wanted = self.cost - self.program.spread(self.u)
-        per_input = np.empty((outputs, n))
-
-        def dominant(start: int, stop: int) -> None:
-            for j in range(start, stop):
-                chosen = self.pairs.chosen[j]
-                system = np.diag(chosen.sum(axis=0).astype(np.float64)) - np.where(chosen, self.program.ratio, 0.0)
-                found = np.linalg.solve(system, wanted[j])
-                per_input[j] = found if found.min() > 0 else np.abs(found).mean()
-
-        self.team.pieces(outputs, dominant)
-        return np.asarray(per_input.ravel()[self.pairs.to_entry])
-
-    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> _Solution:
+    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Solution:
         """Return the best iterate when the gap is within the tolerance, the time is over, or progress ends."""
         best_v, best_objective, best_bound = self.v, np.inf, -np.inf
         best_gap, stuck, iteration = np.inf, 0, 0
@@ -159,28 +149,62 @@ class _Method:
             self.close = now.gap < CLOSE
             best_gap = min(best_gap, now.gap)
             if now.gap <= tolerance:
-                return _Solution(best_v, now, "optimal")
+                return Solution(best_v, now, "optimal")
             if now.seconds > time_limit:
-                return _Solution(best_v, now, "time limit")
+                return Solution(best_v, now, "time limit")
             if stuck > (PATIENCE if best_gap < 1e-3 else 10 * PATIENCE):
-                return _Solution(best_v, now, "stuck")
+                return Solution(best_v, now, "stuck")
             aim = 0.1 * tolerance * max(best_objective, self.yardstick) / self.unit
             try:
                 # At the limit of precision numbers may overflow; the best iterate is kept, later ones are checked.
                 with np.errstate(all="ignore"):
-                    self._step(aim / len(self.pairs))
+                    self._step(aim / len(self.cones))
             except SolverError:
-                return _Solution(best_v, now, "stuck")
+                return Solution(best_v, now, "stuck")
             iteration += 1
 
     def _bound(self) -> float:
-        """Return a lower bound: prices lowered until the multipliers of the active set are dual feasible."""
+        """Return a lower bound: prices lowered until the multipliers are dual feasible."""
         program = self.program
-        left = self.cost - program.spread(self.u) - self.pairs.adjoint(self.multipliers)
+        left = self.cost - program.spread(self.u) - self.cones.adjoint(self.multipliers)
         short = np.maximum(0.0, -(left / program.weight[:, None])).max(axis=0)
         per_orbit = np.zeros(len(program.orbit_size))
         np.maximum.at(per_orbit, program.orbit, short)
         return float(self.u.sum() - (per_orbit * program.orbit_size).sum()) * self.unit + self.offset
+
+    def _step(self, least_mu: float) -> None:
+        """Take a step towards the optimum; the aim for the product of slack and multiplier is not below this."""
+        raise NotImplementedError
+
+
+class _PairMethod(Method):
+    def __init__(
+        self, program: PairProgram, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Threads
+    ) -> None:
+        super().__init__(program, offset, yardstick, team)
+        outputs, n = program.cost.shape
+        self.ratio = program.ratio
+        self.newton = NewtonSystem(program, team)
+        chosen = np.broadcast_to(near, (outputs, n, n)).copy()
+        chosen[np.arange(outputs), program.reference] |= program.ratio[program.reference] > 0
+        self.cones = self.pairs = ActivePairs(program, chosen)
+        self.multipliers = self._first_multipliers()
+
+    def _first_multipliers(self) -> FloatArray:
+        """Return dual feasible multipliers of the active set: lambda(i, k) = l(k), from a dominant system."""
+        outputs, n = self.cost.shape
+        wanted = self.cost - self.program.spread(self.u)
+        per_input = np.empty((outputs, n))
+
+        def dominant(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                chosen = self.pairs.chosen[j]
+                system = np.diag(chosen.sum(axis=0).astype(np.float64)) - np.where(chosen, self.ratio, 0.0)
+                found = np.linalg.solve(system, wanted[j])
+                per_input[j] = found if found.min() > 0 else np.abs(found).mean()
+
+        self.team.pieces(outputs, dominant)
+        return np.asarray(per_input.ravel()[self.pairs.to_entry])
 
     def _step(self, least_mu: float) -> None:
         pairs, newton, multipliers = self.pairs, self.newton, self.multipliers
@@ -227,7 +251,7 @@ class _Method:
         self.multipliers = self.multipliers + min(1.0, fraction * dual) * dl
         if len(blocking):
             owner, giver, taker = blocking.T
-            slack = self.v[owner, taker] - self.program.ratio[giver, taker] * self.v[owner, giver]
+            slack = self.v[owner, taker] - self.ratio[giver, taker] * self.v[owner, giver]
             most = JOINING_CLOSE if self.close else JOINING
             new = np.minimum(target / slack, most * self.cost.max())
             self.multipliers = self.pairs.extend(blocking, self.multipliers, new)
@@ -243,7 +267,7 @@ class _Method:
 
     def _ratio_test(self, dv: FloatArray, primal: float) -> tuple[float, IntArray]:
         """Return the longest step inside *all* cones, and the inactive pairs that shorten it."""
-        v, ratio = self.v, self.program.ratio
+        v, ratio = self.v, self.ratio
         horizon = min(1.0, LOOK_AHEAD * primal)
         trial = v + horizon * dv
 

@@ -9,30 +9,48 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 
-from geoind.arrays import FloatArray, IntArray, as_number, as_positive, as_unit
+from geoind.arrays import FloatArray, as_number, as_positive, as_unit
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.discretise import discretise
 from geoind.channels.formulas import exponential
 from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
 from geoind.distances import Distance, euclidean, manhattan
-from geoind.errors import InvalidInputError, SitesMismatchError, SolverError, plural
+from geoind.errors import InvalidInputError, SolverError, plural
 from geoind.mechanisms.planar import PlanarLaplace
-from geoind.optimal.cones import Program, classes_of, nearest_pairs, spanner, unchained_pairs
+from geoind.optimal.cones import (
+    PairProgram,
+    Program,
+    classes_of,
+    merge_classes,
+    nearest_pairs,
+    spanner,
+    unchained_pairs,
+)
+from geoind.optimal.everywhere import as_squares, interpolated_epsilon, memory_needed, minimise_everywhere
 from geoind.optimal.expost import expost
-from geoind.optimal.interior import Iterate, Stopped, minimise
+from geoind.optimal.interior import Iterate, Solution, Stopped, minimise
 from geoind.optimal.neighbourhoods import Bracket, bracket
-from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel, as_loss, as_metric, keep_promise
+from geoind.optimal.problem import (
+    YARDSTICK,
+    Certificate,
+    OptimalChannel,
+    as_loss,
+    as_metric,
+    keep_promise,
+    moved_to,
+)
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.space.sites import Grid, Sites, same_sites
+from geoind.space.sites import Grid, Sites
 
 __all__ = ["min_loss_given_epsilon"]
 
-TOLERANCE = 1e-7
+TOLERANCE, TOLERANCE_EVERYWHERE = 1e-7, 1e-5
 LARGEST_EXPONENT = 200.0
 """Smaller ratios become exp(-200) = 1e-87: the square of a probability must not underflow."""
 SMALLEST_EXPONENT = 1e-13
@@ -66,8 +84,9 @@ def min_loss_given_epsilon(
     outputs: Sites | None = None,
     loss: Distance = euclidean,
     distance: Distance = euclidean,
+    everywhere: bool = False,
     dilation: float = 1.0,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     time_limit: float = math.inf,
     start: Channel | None = None,
     progress: Callable[[Iterate], None] | None = None,
@@ -76,7 +95,8 @@ def min_loss_given_epsilon(
 
     A solution of the linear program of Bordenabe et al. (CCS 2014), over all pairs of inputs: exact by default,
     and with a `tolerance` such as 0.02 also for thousands of sites. The measured epsilon of the returned matrix is
-    within the requested one: `tight_epsilon(channel, distance) <= epsilon`.
+    within the requested one: `tight_epsilon(channel, distance) <= epsilon`, and with `everywhere` that of
+    `Interpolated(channel)`.
 
     Parameters
     ----------
@@ -90,12 +110,17 @@ def min_loss_given_epsilon(
         Cost of reporting an output at an input; any finite numbers.
     distance : Distance
         The metric of epsilon: symmetric, not negative, 0 from a site to itself.
+    everywhere : bool
+        Whether epsilon is to hold between any two places, for `Interpolated(channel)`, and not only between the
+        sites. For a grid of at least two rows and columns and the Euclidean distance; `certificate.epsilon` is
+        then that of the interpolation, and the bound is for all channels whose interpolation is private.
     dilation : float
         Above 1, only the pairs of a spanner are constraints, at epsilon divided by its actual dilation: fewer
         constraints, some percent more loss, the same epsilon. The certificate's bound is for the true optimum.
-    tolerance : float
-        Relative gap between objective and bound at which a channel counts as optimal. From 0.001 on, large
-        problems are solved by neighbourhoods; both bounds are proven for all pairs of inputs as well.
+    tolerance : float, optional
+        Relative gap between objective and bound at which a channel counts as optimal; default: 1e-7, or 1e-5 with
+        `everywhere`. From 0.001 on, large problems between sites are solved by neighbourhoods; both bounds are
+        proven for all pairs of inputs as well.
     time_limit : float
         Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
     start : Channel, optional
@@ -121,6 +146,8 @@ def min_loss_given_epsilon(
     (88.394, True)
     """
     began = time.perf_counter()
+    if tolerance is None:
+        tolerance = TOLERANCE_EVERYWHERE if everywhere else TOLERANCE
     tolerance = as_unit(tolerance, "tolerance")
     if not as_number(time_limit, "time_limit") > 0:
         raise InvalidInputError(f"time_limit must be positive, got {time_limit!r}")
@@ -129,14 +156,19 @@ def min_loss_given_epsilon(
     if not as_number(dilation, "dilation") >= 1:
         raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
     task = _as_task(prior, epsilon, outputs, loss, distance)
-    seed = None if start is None else _on_sites(start, task)
+    measure = interpolated_epsilon if everywhere else partial(tight_epsilon, distance=distance)
+    if everywhere:
+        if distance is not euclidean or dilation > 1:
+            raise InvalidInputError("everywhere needs distance=euclidean and dilation=1")
+        task = replace(task, everywhere=as_squares(prior.sites))
+    seed = None if start is None else moved_to(prior.sites, task.outputs, start)
     found = _solve(
         task,
         tolerance=tolerance,
         time_limit=time_limit,
         progress=progress,
         dilation=dilation,
-        known=_first(task, seed, distance),
+        known=_first(task, seed, measure),
         seed=seed,
     )
     if found.stopped == "stuck":
@@ -144,13 +176,13 @@ def min_loss_given_epsilon(
             f"the relative gap stays at {found.last.gap:.1e}, above the tolerance of {tolerance:.1e}; "
             f"pass a larger tolerance to accept it"
         )
-    if found.stopped in ("time limit", "memory"):
+    if found.stopped in ("time limit", "memory") and not everywhere:
         matrix, method = _cheap_candidate(task, prior, loss, distance)
         if task.objective(matrix) < found.last.objective:
             found = replace(
                 found, matrix=matrix, method=f"{found.method}, out of {found.stopped.split()[0]}: {method}"
             )
-    return _certified(task, found, distance, tolerance, began)
+    return _certified(task, found, measure, tolerance, began)
 
 
 @dataclass(frozen=True)
@@ -165,6 +197,8 @@ class _Task:
     cost: FloatArray
     triangles: bool = False
     """Whether the distances are known to satisfy the triangle inequality."""
+    everywhere: Grid | None = None
+    """The inputs, if the constraints are those of the interpolated matrix."""
 
     def objective(self, matrix: FloatArray) -> float:
         """Return the expected loss of a matrix."""
@@ -197,12 +231,12 @@ def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance
 
 
 def _certified(
-    task: _Task, found: _LeastLoss, distance: Distance, tolerance: float, began: float
+    task: _Task, found: _LeastLoss, measure: Callable[[Channel], float], tolerance: float, began: float
 ) -> OptimalChannel:
     """Return the channel with its certificate, repaired where rounding exceeded epsilon."""
     before = task.objective(found.matrix)
     channel, measured = keep_promise(
-        task.inputs, task.outputs, found.matrix, epsilon=task.epsilon, distance=distance
+        task.inputs, task.outputs, found.matrix, epsilon=task.epsilon, measure=measure
     )
     last = replace(found.last, objective=task.objective(channel.matrix))
     certificate = Certificate(
@@ -242,13 +276,33 @@ def _solve(
     offset = float(task.mass @ least[:, 0])
     excess = task.cost - least
     weighted = task.mass[:, None] * excess
+    if task.everywhere is not None:
+        symmetry = symmetry_of(task.inputs, task.outputs, task.apart, task.cost, task.mass)
+        chosen, weight = symmetry.representatives()
+        _check_memory(memory_needed(len(chosen), task.everywhere), task, "choose larger cells")
+        solution = minimise_everywhere(
+            Program(
+                np.ascontiguousarray(weighted[:, chosen].T),
+                weight,
+                symmetry.orbit_of_inputs(),
+                excess[:, chosen].argmin(axis=0),
+            ),
+            task.everywhere,
+            epsilon=task.epsilon * (1 - HEADROOM),
+            offset=offset,
+            yardstick=known.last.yardstick,
+            tolerance=tolerance,
+            time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
+            progress=progress,
+        )
+        return _or_known(_named(solution, symmetry, "interior point on the corners"), known, tolerance)
     merged = classes_of(task.apart, SMALLEST_EXPONENT / task.epsilon)
     apart, triangles = task.apart, task.triangles
     approximate = dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE
     if merged.max() + 1 < len(task.inputs):
         triangles = False
         symmetry = Symmetry(np.arange(merged.max() + 1)[None], np.arange(len(task.outputs))[None])
-        apart, weighted = _merge(apart, weighted, merged)
+        apart, weighted = merge_classes(apart, weighted, merged)
     else:
         merged = np.arange(len(task.inputs))
         symmetry = Symmetry(merged[None], np.arange(len(task.outputs))[None])
@@ -281,12 +335,7 @@ def _solve(
         method = f"neighbourhoods of {around.size} inputs" if around.size else known.method
         return _LeastLoss(around.matrix[slice(None) if whole else merged], around.last, method, around.stopped)
     # Factors, the active set, and what is temporary.
-    needed = len(chosen) * len(apart) ** 2 * 11.0
-    if needed > MEMORY:
-        raise InvalidInputError(
-            f"{len(apart)} inputs and {len(chosen)} outputs would take {needed / 1e9:.0f} GB of memory; "
-            f"pass a larger tolerance, such as 0.02"
-        )
+    _check_memory(len(chosen) * len(apart) ** 2 * 11.0, task, "pass a larger tolerance, such as 0.02")
     pairs = unchained_pairs(apart)
     factor = 1.0
     if dilation > 1:
@@ -295,12 +344,12 @@ def _solve(
     def run(epsilon: float, tolerance: float, progress: Callable[[Iterate], None] | None) -> _LeastLoss:
         exponent = np.minimum(epsilon * (1 - HEADROOM) * apart, LARGEST_EXPONENT)
         solution = minimise(
-            Program(
+            PairProgram(
                 np.ascontiguousarray(weighted[:, chosen].T),
-                np.where(pairs, np.exp(-exponent), 0.0),
                 weight,
                 symmetry.orbit_of_inputs(),
                 merged[excess[:, chosen].argmin(axis=0)],
+                np.where(pairs, np.exp(-exponent), 0.0),
             ),
             offset=offset,
             yardstick=known.last.yardstick,
@@ -309,10 +358,8 @@ def _solve(
             time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
             progress=progress,
         )
-        method = "interior point"
-        if len(symmetry.inputs) > 1:
-            method += f", {len(symmetry.inputs)} symmetries"
-        return _LeastLoss(symmetry.expand(solution.columns)[merged], solution.last, method, solution.stopped)
+        found = _named(solution, symmetry, "interior point")
+        return replace(found, matrix=found.matrix[merged])
 
     found = run(task.epsilon / factor, tolerance, progress)
     if factor > 1:
@@ -320,6 +367,18 @@ def _solve(
         bound = run(task.epsilon, max(tolerance, RELAXED_TOLERANCE), None).last.bound
         method = f"{found.method}, spanner of {plural(pairs.sum() // 2, 'pair')} and dilation {factor:.4f}"
         found = replace(found, last=replace(found.last, bound=bound), method=method, stopped="spanner")
+    return _or_known(found, known, tolerance)
+
+
+def _named(solution: Solution, symmetry: Symmetry, method: str) -> _LeastLoss:
+    """Return the whole matrix of a solution, and how it was found."""
+    if len(symmetry.inputs) > 1:
+        method += f", {len(symmetry.inputs)} symmetries"
+    return _LeastLoss(symmetry.expand(solution.columns), solution.last, method, solution.stopped)
+
+
+def _or_known(found: _LeastLoss, known: _LeastLoss, tolerance: float) -> _LeastLoss:
+    """Return the better one of two matrices, with the better bound."""
     bound = max(found.last.bound, known.last.bound)
     if known.last.objective < found.last.objective:
         found = replace(found, matrix=known.matrix, method=known.method)
@@ -328,33 +387,23 @@ def _solve(
     return replace(found, last=last, stopped="optimal" if last.gap <= tolerance else found.stopped)
 
 
-def _on_sites(start: Channel, task: _Task) -> FloatArray:
-    """Return the matrix of a channel, moved to the sites of the task: each input and report to the closest one."""
-    if not isinstance(start, Channel):
-        raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
-    if (
-        start.inputs.xy.shape[1] != task.inputs.xy.shape[1]
-        or start.outputs.xy.shape[1] != task.outputs.xy.shape[1]
-    ):
-        raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
-    if same_sites(start.inputs, task.inputs) and same_sites(start.outputs, task.outputs):
-        return start.matrix
-    columns = np.zeros((len(task.outputs), len(task.inputs)))
-    np.add.at(
-        columns, task.outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(task.inputs.xy)].T
-    )
-    return columns.T
+def _check_memory(needed: float, task: _Task, advice: str) -> None:
+    """Raise an error if a problem takes too much memory."""
+    if needed > MEMORY:
+        size = f"{len(task.inputs)} inputs and {len(task.outputs)} outputs"
+        raise InvalidInputError(f"{size} would take {needed / 1e9:.0f} GB of memory; {advice}")
 
 
-def _first(task: _Task, seed: FloatArray | None, distance: Distance) -> _LeastLoss:
+def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], float]) -> _LeastLoss:
     """Return the seed, if it is private, or the best matrix whose rows are all equal if that costs less."""
     found = _one_report_for_all(task)
-    if seed is not None and (objective := task.objective(seed)) < found.last.objective:
-        measured = tight_epsilon(Channel(task.inputs, task.outputs, seed), distance)
-        if measured <= task.epsilon:
-            last = replace(found.last, objective=objective)
-            return replace(found, matrix=seed, last=last, method="the channel at the start")
-    return found
+    if seed is None or not (objective := task.objective(seed)) < found.last.objective:
+        return found
+    if not measure(Channel(task.inputs, task.outputs, seed)) <= task.epsilon:
+        return found
+    return replace(
+        found, matrix=seed, last=replace(found.last, objective=objective), method="the channel at the start"
+    )
 
 
 def _one_report_for_all(task: _Task) -> _LeastLoss:
@@ -373,17 +422,6 @@ def _one_report_for_all(task: _Task) -> _LeastLoss:
     bound = offset + float(damped.min(axis=1).max())
     last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
     return _LeastLoss(np.broadcast_to(row, task.cost.shape), last, "one report for all", "optimal")
-
-
-def _merge(apart: FloatArray, weighted: FloatArray, merged: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the smallest distances between classes of inputs, and the sums of their costs."""
-    count = int(merged.max()) + 1
-    total = np.zeros((count, weighted.shape[1]))
-    np.add.at(total, merged, weighted)
-    shortest = np.full((count, count), np.inf)
-    np.minimum.at(shortest, (merged[:, None], merged[None, :]), apart)
-    np.fill_diagonal(shortest, 0.0)
-    return shortest, total
 
 
 def _cheap_candidate(task: _Task, prior: Prior, loss: Distance, distance: Distance) -> tuple[FloatArray, str]:

@@ -1,4 +1,4 @@
-"""The Newton system of the interior-point method: one n x n block per output and one Schur complement."""
+"""The Newton systems of the interior-point methods: one n x n block per output and one Schur complement."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from geoind.optimal import lapack
 from geoind.optimal.cones import ActivePairs, Program
 from geoind.parallel import Threads
 
-__all__ = ["NewtonSystem", "factor_block", "factor_schur", "solve_schur"]
+__all__ = ["BlockSystem", "NewtonSystem", "factor_block", "factor_schur", "solve_schur"]
 
 NUDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 """Relative diagonal shifts, tried in turn where rounding makes a block indefinite."""
@@ -19,12 +19,13 @@ NEGLIGIBLE = 1e-12
 """Defect of the Newton equations, in units of the largest cost, that has no effect on the gap."""
 
 
-class NewtonSystem:
-    """Solve H dv = right + spread(du), row_sums(dv) = residual, where H = B' diag(multiplier / slack) B.
+class BlockSystem:
+    """Solve H dv = right + spread(du), row_sums(dv) = residual, where H has one block per output.
 
-    Each block is scaled by v and written as differences to one reference input plus an overall scale. The scale is
-    its nearly null direction: H v = B' multiplier is known exactly, and at the optimum v' H v tends to 0. Without
-    this change of basis cancellation limits the gap.
+    H = B' D B, with the constraints B of a cone and D such that D B v are the multipliers. Each block is scaled by
+    v and written as differences to one reference input plus an overall scale. The scale is its nearly null
+    direction: H v = B' multiplier is known exactly, and at the optimum v' H v tends to 0. Without this change of
+    basis cancellation limits the gap.
 
     Parameters
     ----------
@@ -33,14 +34,57 @@ class NewtonSystem:
     """
 
     def __init__(self, program: Program, team: Threads) -> None:
-        outputs, n = program.cost.shape
         self.program = program
         self.team = team
         self.reference = program.reference
-        self.rows = np.arange(outputs)
+        self.rows = np.arange(len(program.cost))
+        self.v = self.scale = np.empty(program.cost.shape)
+        self.spare = np.empty(len(program.cost))
+        self._schur = np.empty(0), np.empty((0, 0))
+
+    def _solve_blocks(self, right: FloatArray) -> FloatArray:
+        """Return the solutions of the factored blocks, in differences to the reference."""
+        raise NotImplementedError
+
+    def _press(self, step: FloatArray) -> FloatArray:
+        """Return H step."""
+        raise NotImplementedError
+
+    def _apply_inverse(self, right: FloatArray) -> FloatArray:
+        """Return H^-1 right, block by block."""
+        scaled = right * self.v
+        along = (self.scale * scaled).sum(axis=1) / self.spare
+        scaled[self.rows, self.reference] = 0.0
+        result = self._solve_blocks(scaled)
+        result += along[:, None] * self.scale
+        return np.multiply(result, self.v)
+
+    def solve(self, right: FloatArray, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return (dv, du), refined on both equations: they limit the precision of the bound and the row sums."""
+        step = np.zeros_like(right)
+        prices = np.zeros(len(residual))
+        defect = right
+        for attempt in range(1 + REFINEMENTS):
+            step = step + self._apply_inverse(defect)
+            missing = residual - self.program.row_sums(step)
+            more = solve_schur(self._schur, missing)
+            prices += more
+            step = step + self._apply_inverse(self.program.spread(more))
+            if attempt < REFINEMENTS:
+                defect = right + self.program.spread(prices) - self._press(step)
+                missing = residual - self.program.row_sums(step)
+                if np.abs(defect).max() < NEGLIGIBLE and np.abs(missing).max() < 1e-15:
+                    break
+        return step, prices
+
+
+class NewtonSystem(BlockSystem):
+    """The system of the pairs of inputs: D = diag(multiplier / slack), and dense blocks."""
+
+    def __init__(self, program: Program, team: Threads) -> None:
+        super().__init__(program, team)
+        outputs, n = program.cost.shape
         self.factors = np.empty((outputs, n, n))
-        self.v = self.scale = np.empty((outputs, n))
-        self.spare = np.empty(outputs)
 
     def factor(self, pairs: ActivePairs, v: FloatArray, slack: FloatArray, multipliers: FloatArray) -> None:
         """Factor the blocks and the Schur complement at an iterate."""
@@ -100,39 +144,18 @@ class NewtonSystem:
             share += np.outer(direction, direction)
         return share
 
-    def _apply_inverse(self, right: FloatArray) -> FloatArray:
-        """Return H^-1 right, block by block."""
-        scaled = right * self.v
-        along = (self.scale * scaled).sum(axis=1) / self.spare
-        scaled[self.rows, self.reference] = 0.0
-        result = np.empty_like(scaled)
+    def _solve_blocks(self, right: FloatArray) -> FloatArray:
+        result = np.empty_like(right)
 
         def back_substitute(start: int, stop: int) -> None:
             for j in range(start, stop):
-                result[j] = lapack.solve(self.factors[j], scaled[j])
+                result[j] = lapack.solve(self.factors[j], right[j])
 
         self.team.pieces(len(result), back_substitute)
-        result += along[:, None] * self.scale
-        return np.multiply(result, self.v)
+        return result
 
-    def solve(self, right: FloatArray, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (dv, du), refined on both equations: they limit the precision of the bound and the row sums."""
-        step = np.zeros_like(right)
-        prices = np.zeros(len(residual))
-        defect = right
-        for attempt in range(1 + REFINEMENTS):
-            step = step + self._apply_inverse(defect)
-            missing = residual - self.program.row_sums(step)
-            more = solve_schur(self._schur, missing)
-            prices += more
-            step = step + self._apply_inverse(self.program.spread(more))
-            if attempt < REFINEMENTS:
-                pressed = self._pairs.adjoint(self._stiffness * self._pairs.slack(step))
-                defect = right + self.program.spread(prices) - pressed
-                missing = residual - self.program.row_sums(step)
-                if np.abs(defect).max() < NEGLIGIBLE and np.abs(missing).max() < 1e-15:
-                    break
-        return step, prices
+    def _press(self, step: FloatArray) -> FloatArray:
+        return self._pairs.adjoint(self._stiffness * self._pairs.slack(step))
 
 
 def factor_block(block: FloatArray, diagonal: FloatArray, reference: int) -> FloatArray:

@@ -1,16 +1,16 @@
 """Certificates of optimal channels, checks of a problem's matrices, and the repair of a solver's answer."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.channels.channel import Channel, tight_epsilon
-from geoind.distances import Distance
+from geoind.channels.channel import Channel
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
-from geoind.space.sites import Sites
+from geoind.space.sites import Sites, same_sites
 
-__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise"]
+__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise", "moved_to"]
 
 YARDSTICK = 1e-7
 """Gaps are relative to the objective, or to this fraction of its largest possible value where that is more."""
@@ -30,7 +30,7 @@ class Certificate:
         Largest possible distance of the objective from the optimum, relative to the objective, or to 1e-7 of its
         largest possible value where that is more: doubles do not resolve smaller objectives.
     epsilon : float
-        Privacy loss per unit of the distance, measured on the returned channel.
+        Privacy loss per unit of the distance, measured on the returned channel, or on its interpolation.
     repair : float
         Change of the objective by the repair of the solver's answer, after which the measured epsilon is within
         the requested one.
@@ -106,7 +106,7 @@ SMALLEST_SHARE = 1e-13
 
 
 def keep_promise(
-    inputs: Sites, outputs: Sites, matrix: FloatArray, *, epsilon: float, distance: Distance
+    inputs: Sites, outputs: Sites, matrix: FloatArray, *, epsilon: float, measure: Callable[[Channel], float]
 ) -> tuple[Channel, float]:
     """Return a channel whose measured epsilon is at most `epsilon`, and that epsilon.
 
@@ -118,7 +118,20 @@ def keep_promise(
     blind = matrix.max(axis=0) / matrix.max(axis=0).sum()
     channel, share = Channel(inputs, outputs, matrix), 0.0
     # The loop ends: with a share of 1 all rows are equal, and the measured epsilon is 0.
-    while (measured := tight_epsilon(channel, distance)) > epsilon:
+    while (measured := measure(channel)) > epsilon:
         share = min(1.0, max(SMALLEST_SHARE, 4 * share))
         channel = Channel(inputs, outputs, (1 - share) * matrix + share * blind)
     return channel, measured
+
+
+def moved_to(inputs: Sites, outputs: Sites, start: Channel) -> FloatArray:
+    """Return the matrix of a channel, moved to other sites: each input and report to the closest one."""
+    if not isinstance(start, Channel):
+        raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
+    if start.inputs.xy.shape[1] != inputs.xy.shape[1] or start.outputs.xy.shape[1] != outputs.xy.shape[1]:
+        raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
+    if same_sites(start.inputs, inputs) and same_sites(start.outputs, outputs):
+        return start.matrix
+    columns = np.zeros((len(outputs), len(inputs)))
+    np.add.at(columns, outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(inputs.xy)].T)
+    return columns.T

@@ -49,10 +49,14 @@ def test_the_mechanism_keeps_the_promise_within_the_bounds_and_is_made_for_the_p
     assert isinstance(city, Projected)
     assert isinstance(city.mechanism, Interpolated)
     assert city.domain == shapely.box(2.34, 48.855, 2.36, 48.865)
-    assert 0.5 * EPSILON < city.epsilon <= EPSILON
-    grid = city.mechanism.channel.inputs
+    assert 0.99 * EPSILON < city.epsilon <= EPSILON
+    grid, sites = city.mechanism.channel.outputs, city.mechanism.channel.inputs
     assert isinstance(grid, Grid)
+    assert isinstance(sites, Grid)
     assert grid.cell == 300
+    # Sites between the cells, at which the interpolation may turn.
+    assert EPSILON * sites.cell < 0.5
+    assert (sites.xy[[0, -1]] == grid.xy[[0, -1]]).all()
     prior = Prior.from_lonlat(grid, places, projection=city.projection, outside="drop")
     load_mechanism(folder / "city.parquet", prior=prior)
 
@@ -72,7 +76,7 @@ def test_without_places_the_prior_is_uniform(folder: Path) -> None:
     city = load_mechanism(folder / "uniform.parquet")
     assert isinstance(city, Projected)
     assert isinstance(city.mechanism, Interpolated)
-    load_mechanism(folder / "uniform.parquet", prior=Prior.uniform(city.mechanism.channel.inputs))
+    load_mechanism(folder / "uniform.parquet", prior=Prior.uniform(city.mechanism.channel.outputs))
 
 
 def test_reports_are_outputs_of_the_mechanism_and_the_record_names_it(

@@ -11,20 +11,22 @@ from scipy.sparse.csgraph import shortest_path
 from geoind import Grid
 from geoind.arrays import FloatArray
 from geoind.distances import euclidean, manhattan
-from geoind.optimal.cones import ActivePairs, Program, classes_of, nearest_pairs, spanner, unchained_pairs
+from geoind.optimal.cones import ActivePairs, PairProgram, classes_of, nearest_pairs, spanner, unchained_pairs
 
 seeds = st.integers(0, 2**32)
 
 
-def program(rng: np.random.Generator, orbit: list[int] | None = None) -> Program:
+def program(rng: np.random.Generator, orbit: list[int] | None = None) -> PairProgram:
     """Three outputs and five inputs; some pairs need no constraint."""
     ratio = rng.uniform(0.1, 0.9, (5, 5)) * (rng.random((5, 5)) < 0.7)
     np.fill_diagonal(ratio, 0)
     numbers = np.array(orbit) if orbit else np.arange(5)
-    return Program(rng.random((3, 5)), ratio, rng.integers(1, 5, 3).astype(float), numbers, rng.integers(0, 5, 3))
+    return PairProgram(
+        rng.random((3, 5)), rng.integers(1, 5, 3).astype(float), numbers, rng.integers(0, 5, 3), ratio
+    )
 
 
-def active(rng: np.random.Generator, of: Program) -> ActivePairs:
+def active(rng: np.random.Generator, of: PairProgram) -> ActivePairs:
     return ActivePairs(of, (rng.random((3, 5, 5)) < 0.5) & (of.ratio > 0))
 
 

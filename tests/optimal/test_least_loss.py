@@ -26,13 +26,12 @@ from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import SitesMismatchError, SolverError
 from geoind.optimal import Iterate, OptimalChannel, least_loss
-from geoind.optimal.cones import Program
+from geoind.optimal.cones import PairProgram, merge_classes
 from geoind.optimal.interior import minimise
 from geoind.optimal.least_loss import (
     _as_task,
     _cheap_candidate,
     _mechanisms,
-    _merge,
     _one_report_for_all,
     _solve,
     _Task,
@@ -406,7 +405,7 @@ def test_a_constant_of_every_report_is_added_to_the_objective() -> None:
 def test_classes_take_the_shortest_distances_and_the_sums_of_their_costs() -> None:
     apart = np.array([[0.0, 1e-15, 5], [1e-15, 0, 4], [5, 4, 0]])
     weighted = np.array([[1.0, 2], [10, 20], [100, 200]])
-    shortest, total = _merge(apart, weighted, np.array([0, 0, 1]))
+    shortest, total = merge_classes(apart, weighted, np.array([0, 0, 1]))
     assert shortest.tolist() == [[0, 4], [4, 0]]
     assert total.tolist() == [[11, 22], [100, 200]]
 
@@ -455,7 +454,7 @@ def test_out_of_time_says_so_and_a_spanner_shares_the_time() -> None:
 def test_both_programs_of_a_spanner_share_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, clock = [], itertools.count(0, 10)
 
-    def watched(program: Program, *, time_limit: float, **others: Any) -> Any:
+    def watched(program: PairProgram, *, time_limit: float, **others: Any) -> Any:
         limits.append(time_limit)
         return minimise(program, time_limit=np.inf, **others)
 

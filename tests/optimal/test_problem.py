@@ -1,5 +1,8 @@
 """A matrix that misses its promise becomes a channel that keeps it, at a small and known price."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,6 +63,10 @@ def test_losses_may_be_negative_and_must_be_finite() -> None:
 GRID = Grid(0, 0, cell=100, columns=3, rows=3)
 
 
+def between_sites(distance: Distance) -> Callable[[Channel], float]:
+    return partial(tight_epsilon, distance=distance)
+
+
 def promising(epsilon: float, distance: Distance = euclidean) -> np.ndarray:
     """Rows proportional to e^(-epsilon d / 2): they attain a little less than epsilon."""
     weights = np.exp(-epsilon / 2 * distance(GRID.xy, GRID.xy))
@@ -73,9 +80,11 @@ def test_a_matrix_over_its_promise_is_brought_under_it_with_little_to_spare(
 ) -> None:
     matrix = promising(0.02, distance)
     matrix *= np.random.default_rng(seed).uniform(0.9, 1.1, (9, 1))
-    measured = tight_epsilon(keep_promise(GRID, GRID, matrix, epsilon=1.0, distance=distance)[0], distance)
+    measured = tight_epsilon(
+        keep_promise(GRID, GRID, matrix, epsilon=1.0, measure=between_sites(distance))[0], distance
+    )
     promise = float(measured) / (1 + 10**over)
-    channel, kept = keep_promise(GRID, GRID, matrix, epsilon=promise, distance=distance)
+    channel, kept = keep_promise(GRID, GRID, matrix, epsilon=promise, measure=between_sites(distance))
     assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
     assert tight_epsilon(channel, distance) == kept <= promise
     # A fifth of the change would not have been enough, unless the change is down to rounding.
@@ -88,20 +97,20 @@ def test_a_matrix_over_its_promise_is_brought_under_it_with_little_to_spare(
 
 def test_a_matrix_within_its_promise_is_only_scaled() -> None:
     matrix = promising(0.02)
-    channel, measured = keep_promise(GRID, GRID, 3 * matrix, epsilon=0.02, distance=euclidean)
+    channel, measured = keep_promise(GRID, GRID, 3 * matrix, epsilon=0.02, measure=between_sites(euclidean))
     np.testing.assert_allclose(channel.matrix, matrix, rtol=1e-15)
     assert measured == channel.epsilon
 
 
 def test_the_identity_becomes_a_channel_within_epsilon() -> None:
-    channel, measured = keep_promise(GRID, GRID, np.eye(9), epsilon=0.001, distance=euclidean)
+    channel, measured = keep_promise(GRID, GRID, np.eye(9), epsilon=0.001, measure=between_sites(euclidean))
     assert measured <= 0.001
     assert channel.matrix.min() > 0
 
 
 def test_sites_at_no_distance_share_a_row_in_the_end() -> None:
     twice = Places([[0, 0], [0, 0]])
-    channel, measured = keep_promise(twice, twice, np.eye(2), epsilon=1.0, distance=discrete)
+    channel, measured = keep_promise(twice, twice, np.eye(2), epsilon=1.0, measure=between_sites(discrete))
     assert measured == 0
     np.testing.assert_array_equal(channel.matrix[0], channel.matrix[1])
 
