@@ -1,0 +1,293 @@
+// A channel between the sites of a grid as a mechanism of every place, from a file that Python wrote.
+
+import { blake2b } from "./blake2b.js";
+import { asFinite, asLonLat, asPositive, toHex } from "./checks.js";
+import { sqrt, twoTo, unit } from "./functions.js";
+import { largestScale, toPlane } from "./plane.js";
+
+/** @typedef {import("./randomness.js").Pairs} Pairs */
+/** @typedef {(place: [number, number], purpose: string) => Pairs} Source of the words for a place and a purpose */
+/** @typedef {{ xy: Float64Array, grid: number[] | null }} Sites */
+
+const FORMAT = "geoind mechanism 1";
+const MOST_ENTRIES = 1 << 23;
+const SUM_TOLERANCE = 1e-9;
+const LOCAL_RADIUS = 100000;
+const LONGEST = 256;
+
+/** A place becomes one of the four sites around it, drawn with bilinear weights, and the report is drawn from the site's row.
+ *
+ * The file is checked, and epsilon is measured: the privacy loss per metre between any two places of the domain. */
+export class Interpolated {
+  #grid;
+  #matrix;
+  #reports;
+  #origin;
+  #domain;
+  #digest;
+
+  /** @param {string} text the content of a .json file of `save_mechanism` or `geoind optimal`
+   * @throws {TypeError | RangeError} for everything else, and for a matrix that does not keep the promise of the file */
+  constructor(text) {
+    const about = asMembers(text);
+    const inputs = asSites(about.inputs, "inputs");
+    const outputs = about.outputs === null ? inputs : asSites(about.outputs, "outputs");
+    const [count, width] = [inputs.xy.length / 2, outputs.xy.length / 2];
+    if (!inputs.grid) throw new RangeError("inputs must be a grid");
+    if (count * Math.max(count, width) > MOST_ENTRIES) throw new RangeError("the matrix has too many entries");
+    this.#grid = inputs.grid;
+    const bytes = asBytes(about.matrix, 8 * count * width);
+    this.#matrix = asStochastic(new DataView(bytes.buffer), count, width);
+    this.#reports = asPairs(about.reports, "reports").map(([lon, lat]) => asLonLat(lat, lon));
+    if (this.#reports.length !== width) throw new RangeError("reports must be one place for each output");
+    [this.#origin] = asPairs([about.projection], "projection").map(([lon, lat]) => asLonLat(lat, lon));
+    this.#domain = about.domain === null ? null : asBox(about.domain);
+    this.#digest = `Channel ${digestOf(bytes, inputs.xy, outputs.xy)}`;
+    const promised = asPositive(about.epsilon, "epsilon");
+    /** Privacy loss per metre on the ground, between any two places of the domain: measured. */
+    this.epsilon = steepest(this.#matrix, this.#grid) * largestScale(this.#radius());
+    if (!(this.epsilon <= promised))
+      throw new RangeError(`the file promises epsilon ${promised}, but ${this.epsilon} was measured`);
+  }
+
+  /** The report of one valid location.
+   * @param {number} lon
+   * @param {number} lat
+   * @param {Source} source
+   * @returns {{ lat: number, lon: number }} */
+  sample(lon, lat, source) {
+    const [x, y] = this.#within(lon, lat);
+    const [west, south, cell, columns, rows] = this.#grid;
+    const [column, east] = between((x - west) / cell, columns - 1);
+    const [row, north] = between((y - south) / cell, rows - 1);
+    const weights = [(1 - east) * (1 - north), east * (1 - north), (1 - east) * north, east * north];
+    const corner = choose(weights, source([lon, lat], `Interpolated ${this.#digest}`));
+    const [i, j] = [column + (corner & 1), row + (corner >> 1)];
+    const width = this.#reports.length;
+    const law = this.#matrix.subarray((j * columns + i) * width, (j * columns + i + 1) * width);
+    const [reported, rise] = this.#reports[choose(law, source([west + cell * i, south + cell * j], this.#digest))];
+    return { lat: rise, lon: reported };
+  }
+
+  /** A place of the domain in the plane.
+   * @param {number} lon @param {number} lat */
+  #within(lon, lat) {
+    const outside = new RangeError("the location lies outside the domain of the mechanism");
+    if (this.#domain) {
+      const [west, south, east, north] = this.#domain;
+      if (!(lon >= west && lon <= east && lat >= south && lat <= north)) throw outside;
+      return toPlane(this.#origin, lon, lat);
+    }
+    const [x, y] = toPlane(this.#origin, lon, lat);
+    if (!(sqrt(x * x + y * y) <= LOCAL_RADIUS)) throw outside;
+    return [x, y];
+  }
+
+  /** The distance within which the domain lies of the origin. */
+  #radius() {
+    if (!this.#domain) return LOCAL_RADIUS;
+    const [west, south, east, north] = this.#domain;
+    const corners = [west, east].flatMap((lon) => [south, north].map((lat) => toPlane(this.#origin, lon, lat)));
+    return Math.max(...corners.map(([x, y]) => sqrt(x * x + y * y)));
+  }
+}
+
+/** The members of the file.
+ * @param {unknown} text @returns {Record<string, unknown>} */
+function asMembers(text) {
+  if (typeof text !== "string") throw new TypeError("a mechanism must be the text of a file");
+  let about = null;
+  try {
+    about = JSON.parse(text);
+  } catch {
+    // The error of the parser quotes the text.
+  }
+  if (about?.format !== FORMAT || about.interpolated !== true || about.metric !== "euclidean")
+    throw new RangeError(`the text must be JSON of an interpolated ${FORMAT}`);
+  return about;
+}
+
+/** @param {unknown} values @param {string} name @param {number} [count] @returns {number[]} */
+function asNumbers(values, name, count) {
+  if (!Array.isArray(values) || (count !== undefined && values.length !== count))
+    throw new RangeError(`${name} must be a list${count === undefined ? "" : ` of ${count} numbers`}`);
+  return values.map((value) => asFinite(value, name) + 0);
+}
+
+/** @param {unknown} values @param {string} name @returns {number[][]} */
+function asPairs(values, name) {
+  if (!Array.isArray(values)) throw new RangeError(`${name} must be a list of places`);
+  return values.map((value) => asNumbers(value, name, 2));
+}
+
+/** A grid of x, y, cell, columns and rows, or a list of places.
+ * @param {unknown} values @param {string} name @returns {Sites} */
+function asSites(values, name) {
+  if (Array.isArray(values) && Array.isArray(values[0]))
+    return { xy: Float64Array.from(asPairs(values, name).flat()), grid: null };
+  const grid = asNumbers(values, name, 5);
+  const [x, y, cell, columns, rows] = grid;
+  asPositive(cell, `the cell of ${name}`);
+  const count = columns * rows;
+  if (!(Number.isInteger(columns) && Number.isInteger(rows) && columns > 0 && rows > 0 && count <= MOST_ENTRIES))
+    throw new RangeError(`${name} must have whole numbers of columns and rows`);
+  const xy = new Float64Array(2 * count);
+  for (let i = 0; i < count; i += 1) {
+    xy[2 * i] = x + cell * (i % columns);
+    xy[2 * i + 1] = y + cell * Math.floor(i / columns);
+  }
+  return { xy, grid: Math.min(columns, rows) > 1 ? grid : null };
+}
+
+/** West, south, east and north in degrees.
+ * @param {unknown} values */
+function asBox(values) {
+  const box = asNumbers(values, "domain", 4);
+  const [west, south, east, north] = box;
+  asLonLat(south, west);
+  asLonLat(north, east);
+  if (!(west <= east && south <= north && east - west <= 90)) throw new RangeError("domain must be a box of degrees");
+  return box;
+}
+
+/** @param {unknown} text in base 64 @param {number} size @returns {Uint8Array} */
+function asBytes(text, size) {
+  let bytes = "";
+  try {
+    bytes = atob(String(text));
+  } catch {
+    // The length is wrong, too.
+  }
+  if (bytes.length !== size) throw new RangeError(`matrix must be ${size} bytes in base 64`);
+  const result = new Uint8Array(size);
+  for (let i = 0; i < size; i += 1) result[i] = bytes.charCodeAt(i);
+  return result;
+}
+
+/** @param {DataView} view @param {number} count @param {number} width @returns {Float64Array} */
+function asStochastic(view, count, width) {
+  const matrix = new Float64Array(count * width);
+  for (let row = 0; row < count; row += 1) {
+    let sum = 0;
+    for (let at = row * width; at < (row + 1) * width; at += 1) {
+      const entry = view.getFloat64(8 * at, true);
+      if (!(entry >= 0)) throw new RangeError("matrix must hold probabilities");
+      matrix[at] = entry;
+      sum += entry;
+    }
+    if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) throw new RangeError(`row ${row} of matrix must sum to 1`);
+  }
+  return matrix;
+}
+
+/** The digest of the matrix and the sites, as in Python: it names the keyed words.
+ * @param {Uint8Array} matrix @param {Float64Array} inputs @param {Float64Array} outputs */
+function digestOf(matrix, inputs, outputs) {
+  const message = new Uint8Array(matrix.length + 8 * (inputs.length + outputs.length));
+  message.set(matrix);
+  const view = new DataView(message.buffer);
+  let at = matrix.length;
+  for (const sites of [inputs, outputs])
+    for (const coordinate of sites) {
+      view.setFloat64(at, coordinate, true);
+      at += 8;
+    }
+  return toHex(blake2b(message, { size: 16 }));
+}
+
+/** The privacy loss per metre in the plane: the largest slope of the logarithm of a probability at a corner of a square.
+ * @param {Float64Array} matrix @param {number[]} grid */
+function steepest(matrix, [, , cell, columns, rows]) {
+  const width = matrix.length / (columns * rows);
+  // Probabilities are entries over the sum of their row.
+  const drawn = matrix.slice();
+  for (let at = 0; at < drawn.length; at += width) {
+    const row = drawn.subarray(at, at + width);
+    const sum = row.reduce((total, entry) => total + entry, 0);
+    for (let z = 0; z < width; z += 1) row[z] /= sum;
+  }
+  let most = 0;
+  /** @param {number} across @param {number} along @param {number} value */
+  const slope = (across, along, value) => {
+    const square = (across / value) * (across / value) + (along / value) * (along / value);
+    // What is possible at no corner is 0 / 0.
+    if (square > most) most = square;
+  };
+  for (let site = 0; site < columns * (rows - 1); site += 1)
+    if ((site + 1) % columns)
+      for (let at = site * width; at < (site + 1) * width; at += 1) {
+        const [a, b] = [drawn[at], drawn[at + width]];
+        const [c, d] = [drawn[at + columns * width], drawn[at + (columns + 1) * width]];
+        slope(b - a, c - a, a);
+        slope(b - a, d - b, b);
+        slope(d - c, c - a, c);
+        slope(d - c, d - b, d);
+      }
+  return sqrt(most) / cell;
+}
+
+/** The number of a square along one axis, and the share of it that is passed; beyond the last one its end.
+ * @param {number} steps @param {number} last @returns {[number, number]} */
+function between(steps, last) {
+  const clipped = Math.min(Math.max(steps, 0), last);
+  const base = Math.min(Math.floor(clipped), last - 1);
+  return [base, clipped - base];
+}
+
+/** The number of an entry of a row, each with the probability entry / sum of the row, exactly.
+ * @param {ArrayLike<number>} row
+ * @param {Pairs} pairs */
+export function choose(row, pairs) {
+  const first = pairs(0);
+  const uniform = unit(first[1], first[0]);
+  const room = twoTo(-52) * (row.length + 8);
+  const sums = new Float64Array(row.length);
+  let total = 0;
+  for (let i = 0; i < row.length; i += 1) {
+    total += row[i];
+    sums[i] = total;
+  }
+  let found = 0;
+  while (found < row.length - 1 && sums[found] / total <= uniform) found += 1;
+  const below = found > 0 ? sums[found - 1] / total : -1;
+  return uniform - below > room && sums[found] / total - uniform > room ? found : chooseExactly(row, first, pairs);
+}
+
+/** The same with whole numbers, and with more bits where 64 do not decide.
+ * @param {ArrayLike<number>} row @param {Uint32Array} first @param {Pairs} pairs */
+function chooseExactly(row, first, pairs) {
+  let total = 0n;
+  const borders = Array.from(row, (entry) => {
+    total += wholeOf(entry);
+    return total;
+  });
+  /** @param {bigint} value @param {boolean} included */
+  const countOf = (value, included) => {
+    const at = borders.findIndex((border) => (included ? border > value : border >= value));
+    return at < 0 ? borders.length : at;
+  };
+  let [number, bits] = [wordOf(first, 0), 64n];
+  for (let more = 1; more <= LONGEST; more += 1) {
+    const lowest = countOf((number * total) >> bits, true);
+    const highest = countOf(-((-(number + 1n) * total) >> bits), false);
+    if (lowest === highest) return lowest;
+    const pair = pairs(more);
+    number = (number << 128n) | (wordOf(pair, 0) << 64n) | wordOf(pair, 2);
+    bits += 128n;
+  }
+  throw new Error("the random source always returns the same bits");
+}
+
+/** @param {Uint32Array} pair @param {number} at */
+const wordOf = (pair, at) => (BigInt(pair[at + 1]) << 32n) | BigInt(pair[at]);
+
+/** A double that is not negative, as a multiple of 2^-1074.
+ * @param {number} x */
+function wholeOf(x) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, x);
+  const bits = view.getBigUint64(0);
+  const exponent = (bits >> 52n) & 2047n;
+  const digits = bits & 0xfffffffffffffn;
+  return exponent ? (digits | 0x10000000000000n) << (exponent - 1n) : digits;
+}
