@@ -237,8 +237,8 @@ def device_scale(inputs: Sites, outputs: Sites, projection: Projection, domain: 
         radius = float(np.hypot(*corners.T).max())
         if not (radius <= FARTHEST_ON_DEVICE and east - west <= 90):
             raise InvalidInputError("the domain of a mechanism for a device must lie within 1000 km of the origin")
-    # A little more, for rounding.
-    return largest_scale_within(radius) * (1 + 1e-12)
+    # A little more, for sums that are rounded in another order.
+    return largest_scale_within(radius) * (1 + 1e-9)
 
 
 def _measured(mechanism: Channel | Interpolated | Projected, distance: Distance) -> float:

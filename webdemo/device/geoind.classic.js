@@ -552,7 +552,7 @@ const AXES = 1 - FLATTENING; // the ratio of the half axes
 const SMALLER_AXIS = 6378137 * AXES;
 const BEYOND = (1 - AXES * AXES) / (AXES * AXES); // the square of the second eccentricity
 const FARTHEST = 1e6;
-const TURNS = 12;
+const TURNS = 7; // each divides the error of the longitude by 300
 // Nodes between 0 and 1, and their weights.
 const NODES = [
   [0.06943184420297371, 0.17392742256872692],
@@ -650,9 +650,10 @@ class Interpolated {
     this.#grid = inputs.grid;
     const bytes = asBytes(about.matrix, 8 * count * width);
     this.#matrix = asStochastic(new DataView(bytes.buffer), count, width);
-    this.#reports = asPairs(about.reports, "reports").map(([lon, lat]) => asLonLat(lat, lon));
+    this.#reports = asPlaces(about.reports, "reports");
     if (this.#reports.length !== width) throw new RangeError("reports must be one place for each output");
-    [this.#origin] = asPairs([about.projection], "projection").map(([lon, lat]) => asLonLat(lat, lon));
+    const [origin] = asPlaces([about.projection], "projection");
+    this.#origin = origin;
     this.#domain = about.domain === null ? null : asBox(about.domain);
     this.#digest = `Channel ${digestOf(bytes, inputs.xy, outputs.xy)}`;
     const promised = asPositive(about.epsilon, "epsilon");
@@ -723,7 +724,7 @@ function asMembers(text) {
 function asNumbers(values, name, count) {
   if (!Array.isArray(values) || (count !== undefined && values.length !== count))
     throw new RangeError(`${name} must be a list${count === undefined ? "" : ` of ${count} numbers`}`);
-  return values.map((value) => asFinite(value, name) + 0);
+  return values.map((value) => asFinite(value, name));
 }
 
 /** @param {unknown} values @param {string} name @returns {number[][]} */
@@ -731,6 +732,10 @@ function asPairs(values, name) {
   if (!Array.isArray(values)) throw new RangeError(`${name} must be a list of places`);
   return values.map((value) => asNumbers(value, name, 2));
 }
+
+/** Longitudes and latitudes.
+ * @param {unknown} values @param {string} name */
+const asPlaces = (values, name) => asPairs(values, name).map(([lon, lat]) => asLonLat(lat, lon));
 
 /** A grid of x, y, cell, columns and rows, or a list of places.
  * @param {unknown} values @param {string} name @returns {Sites} */

@@ -149,7 +149,7 @@ BAD: dict[str, Any] = {
     "no interpolation": {"interpolated": False},
     "another metric": {"metric": "0" * 64},
     "no promise": {"epsilon": None},
-    "a smaller promise": lambda about: about.update(epsilon=about["epsilon"] * (1 - 1e-9)),
+    "a smaller promise": lambda about: about.update(epsilon=about["epsilon"] * (1 - 1e-6)),
     "a changed entry": entries(tripled),
     "a negative entry": entries(lambda matrix: matrix.__setitem__((3, 3), -matrix[3, 3])),
     "not a number": entries(lambda matrix: matrix.__setitem__((3, 3), np.nan)),

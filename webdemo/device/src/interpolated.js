@@ -38,9 +38,10 @@ export class Interpolated {
     this.#grid = inputs.grid;
     const bytes = asBytes(about.matrix, 8 * count * width);
     this.#matrix = asStochastic(new DataView(bytes.buffer), count, width);
-    this.#reports = asPairs(about.reports, "reports").map(([lon, lat]) => asLonLat(lat, lon));
+    this.#reports = asPlaces(about.reports, "reports");
     if (this.#reports.length !== width) throw new RangeError("reports must be one place for each output");
-    [this.#origin] = asPairs([about.projection], "projection").map(([lon, lat]) => asLonLat(lat, lon));
+    const [origin] = asPlaces([about.projection], "projection");
+    this.#origin = origin;
     this.#domain = about.domain === null ? null : asBox(about.domain);
     this.#digest = `Channel ${digestOf(bytes, inputs.xy, outputs.xy)}`;
     const promised = asPositive(about.epsilon, "epsilon");
@@ -111,7 +112,7 @@ function asMembers(text) {
 function asNumbers(values, name, count) {
   if (!Array.isArray(values) || (count !== undefined && values.length !== count))
     throw new RangeError(`${name} must be a list${count === undefined ? "" : ` of ${count} numbers`}`);
-  return values.map((value) => asFinite(value, name) + 0);
+  return values.map((value) => asFinite(value, name));
 }
 
 /** @param {unknown} values @param {string} name @returns {number[][]} */
@@ -119,6 +120,10 @@ function asPairs(values, name) {
   if (!Array.isArray(values)) throw new RangeError(`${name} must be a list of places`);
   return values.map((value) => asNumbers(value, name, 2));
 }
+
+/** Longitudes and latitudes.
+ * @param {unknown} values @param {string} name */
+const asPlaces = (values, name) => asPairs(values, name).map(([lon, lat]) => asLonLat(lat, lon));
 
 /** A grid of x, y, cell, columns and rows, or a list of places.
  * @param {unknown} values @param {string} name @returns {Sites} */

@@ -8,7 +8,7 @@ const AXES = 1 - FLATTENING; // the ratio of the half axes
 const SMALLER_AXIS = 6378137 * AXES;
 const BEYOND = (1 - AXES * AXES) / (AXES * AXES); // the square of the second eccentricity
 const FARTHEST = 1e6;
-const TURNS = 12;
+const TURNS = 7; // each divides the error of the longitude by 300
 // Nodes between 0 and 1, and their weights.
 const NODES = [
   [0.06943184420297371, 0.17392742256872692],
