@@ -350,7 +350,8 @@ class Channel:
     def purpose(self) -> str:
         """The name of this channel's keyed random words: a digest of its matrix and its sites."""
         digest = hashlib.blake2b(self.matrix.reshape(-1).data, digest_size=16)
-        digest.update(self.inputs.xy.tobytes() + self.outputs.xy.tobytes())
+        # Adding zero turns -0.0 into 0.0: JSON of another program may not have the sign.
+        digest.update((self.inputs.xy + 0.0).tobytes() + (self.outputs.xy + 0.0).tobytes())
         return f"Channel {digest.hexdigest()}"
 
 

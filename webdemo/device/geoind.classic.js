@@ -806,7 +806,7 @@ function digestOf(matrix, inputs, outputs) {
   let at = matrix.length;
   for (const sites of [inputs, outputs])
     for (const coordinate of sites) {
-      view.setFloat64(at, coordinate, true);
+      view.setFloat64(at, coordinate + 0, true);
       at += 8;
     }
   return toHex(blake2b(message, { size: 16 }));
