@@ -615,7 +615,7 @@ function reduced(lat) {
 // A channel between the sites of a grid as a mechanism of every place, from a file that Python wrote.
 
 
-/** @typedef {(place: [number, number], purpose: string) => Pairs} Source of the words for a place and a purpose */
+/** @typedef {(place: [number, number], purpose: () => string) => Pairs} Source of the words for a place and a purpose */
 /** @typedef {{ xy: Float64Array, grid: number[] | null }} Sites */
 
 const FORMAT = "geoind mechanism 1";
@@ -633,7 +633,8 @@ class Interpolated {
   #reports;
   #origin;
   #domain;
-  #digest;
+  #doubles;
+  #digest = "";
 
   /** @param {string} text the content of a .json file of `save_mechanism` or `geoind optimal`
    * @throws {TypeError | RangeError} for everything else, and for a matrix that does not keep the promise of the file */
@@ -645,14 +646,13 @@ class Interpolated {
     if (!inputs.grid) throw new RangeError("inputs must be a grid");
     if (count * Math.max(count, width) > MOST_ENTRIES) throw new RangeError("the matrix has too many entries");
     this.#grid = inputs.grid;
-    const bytes = asBytes(about.matrix, 8 * count * width);
-    this.#matrix = asStochastic(new DataView(bytes.buffer), count, width);
+    this.#matrix = asStochastic(asBytes(about.matrix, 8 * count * width), count, width);
+    this.#doubles = [this.#matrix, inputs.xy, outputs.xy];
     this.#reports = asPlaces(about.reports, "reports");
     if (this.#reports.length !== width) throw new RangeError("reports must be one place for each output");
     const [origin] = asPlaces([about.projection], "projection");
     this.#origin = origin;
     this.#domain = about.domain === null ? null : asBox(about.domain);
-    this.#digest = `Channel ${digestOf(bytes, inputs.xy, outputs.xy)}`;
     const promised = asPositive(about.epsilon, "epsilon");
     /** Privacy loss per metre on the ground, between any two places of the domain: measured. */
     this.epsilon = steepest(this.#matrix, this.#grid) * largestScale(this.#radius());
@@ -671,12 +671,28 @@ class Interpolated {
     const [column, east] = between((x - west) / cell, columns - 1);
     const [row, north] = between((y - south) / cell, rows - 1);
     const weights = [(1 - east) * (1 - north), east * (1 - north), (1 - east) * north, east * north];
-    const corner = choose(weights, source([lon, lat], `Interpolated ${this.#digest}`));
+    const corner = choose(
+      weights,
+      source([lon, lat], () => `Interpolated ${this.#purpose()}`),
+    );
     const [i, j] = [column + (corner & 1), row + (corner >> 1)];
     const width = this.#reports.length;
     const law = this.#matrix.subarray((j * columns + i) * width, (j * columns + i + 1) * width);
-    const [reported, rise] = this.#reports[choose(law, source([west + cell * i, south + cell * j], this.#digest))];
+    const site = /** @type {[number, number]} */ ([west + cell * i, south + cell * j]);
+    const [reported, rise] =
+      this.#reports[
+        choose(
+          law,
+          source(site, () => this.#purpose()),
+        )
+      ];
     return { lat: rise, lon: reported };
+  }
+
+  /** The name of the keyed words of a row, as in Python; a digest of megabytes, so only where it is needed. */
+  #purpose() {
+    this.#digest ||= `Channel ${digestOf(this.#doubles)}`;
+    return this.#digest;
   }
 
   /** A place of the domain in the plane.
@@ -764,7 +780,7 @@ function asBox(values) {
   return box;
 }
 
-/** @param {unknown} text in base 64 @param {number} size @returns {Uint8Array} */
+/** @param {unknown} text in base 64 @param {number} size */
 function asBytes(text, size) {
   let bytes = "";
   try {
@@ -773,40 +789,40 @@ function asBytes(text, size) {
     // The length is wrong, too.
   }
   if (bytes.length !== size) throw new RangeError(`matrix must be ${size} bytes in base 64`);
-  const result = new Uint8Array(size);
-  for (let i = 0; i < size; i += 1) result[i] = bytes.charCodeAt(i);
-  return result;
+  const view = new DataView(new ArrayBuffer(size));
+  for (let i = 0; i < size; i += 1) view.setUint8(i, bytes.charCodeAt(i));
+  return view;
 }
 
 /** @param {DataView} view @param {number} count @param {number} width @returns {Float64Array} */
 function asStochastic(view, count, width) {
   const matrix = new Float64Array(count * width);
   for (let row = 0; row < count; row += 1) {
-    let sum = 0;
     for (let at = row * width; at < (row + 1) * width; at += 1) {
-      const entry = view.getFloat64(8 * at, true);
-      if (!(entry >= 0)) throw new RangeError("matrix must hold probabilities");
-      matrix[at] = entry;
-      sum += entry;
+      matrix[at] = view.getFloat64(8 * at, true);
+      if (!(matrix[at] >= 0)) throw new RangeError("matrix must hold probabilities");
     }
-    if (!(Math.abs(sum - 1) <= SUM_TOLERANCE)) throw new RangeError(`row ${row} of matrix must sum to 1`);
+    if (!(Math.abs(rowSum(matrix, row * width, width) - 1) <= SUM_TOLERANCE))
+      throw new RangeError(`row ${row} of matrix must sum to 1`);
   }
   return matrix;
 }
 
-/** The digest of the matrix and the sites, as in Python: it names the keyed words.
- * @param {Uint8Array} matrix @param {Float64Array} inputs @param {Float64Array} outputs */
-function digestOf(matrix, inputs, outputs) {
-  const message = new Uint8Array(matrix.length + 8 * (inputs.length + outputs.length));
-  message.set(matrix);
-  const view = new DataView(message.buffer);
-  let at = matrix.length;
-  for (const sites of [inputs, outputs])
-    for (const coordinate of sites) {
-      view.setFloat64(at, coordinate + 0, true);
-      at += 8;
-    }
-  return toHex(blake2b(message, { size: 16 }));
+/** @param {Float64Array} values @param {number} start @param {number} count */
+function rowSum(values, start, count) {
+  let sum = 0;
+  for (let i = start; i < start + count; i += 1) sum += values[i];
+  return sum;
+}
+
+/** The digest of matrix, inputs and outputs, as in Python.
+ * @param {readonly Float64Array[]} doubles */
+function digestOf(doubles) {
+  const view = new DataView(new ArrayBuffer(8 * doubles.reduce((sum, values) => sum + values.length, 0)));
+  let at = 0;
+  for (const values of doubles)
+    for (let i = 0; i < values.length; i += 1, at += 8) view.setFloat64(at, values[i] + 0, true);
+  return toHex(blake2b(new Uint8Array(view.buffer), { size: 16 }));
 }
 
 /** The privacy loss per metre in the plane: the largest slope of the logarithm of a probability at a corner of a square.
@@ -814,29 +830,25 @@ function digestOf(matrix, inputs, outputs) {
 function steepest(matrix, [, , cell, columns, rows]) {
   const width = matrix.length / (columns * rows);
   // Probabilities are entries over the sum of their row.
-  const drawn = matrix.slice();
-  for (let at = 0; at < drawn.length; at += width) {
-    const row = drawn.subarray(at, at + width);
-    const sum = row.reduce((total, entry) => total + entry, 0);
-    for (let z = 0; z < width; z += 1) row[z] /= sum;
-  }
+  const sums = Float64Array.from({ length: columns * rows }, (_, site) => rowSum(matrix, site * width, width));
   let most = 0;
-  /** @param {number} across @param {number} along @param {number} value */
-  const slope = (across, along, value) => {
-    const square = (across / value) * (across / value) + (along / value) * (along / value);
-    // What is possible at no corner is 0 / 0.
-    if (square > most) most = square;
-  };
-  for (let site = 0; site < columns * (rows - 1); site += 1)
-    if ((site + 1) % columns)
-      for (let at = site * width; at < (site + 1) * width; at += 1) {
-        const [a, b] = [drawn[at], drawn[at + width]];
-        const [c, d] = [drawn[at + columns * width], drawn[at + (columns + 1) * width]];
-        slope(b - a, c - a, a);
-        slope(b - a, d - b, b);
-        slope(d - c, c - a, c);
-        slope(d - c, d - b, d);
+  for (let site = 0; site < columns * (rows - 1); site += 1) {
+    if ((site + 1) % columns === 0) continue;
+    for (let z = 0; z < width; z += 1) {
+      const a = matrix[site * width + z] / sums[site];
+      const b = matrix[(site + 1) * width + z] / sums[site + 1];
+      const c = matrix[(site + columns) * width + z] / sums[site + columns];
+      const d = matrix[(site + columns + 1) * width + z] / sums[site + columns + 1];
+      // What is possible at no corner is 0 / 0, which is not greater than anything.
+      for (let corner = 0; corner < 4; corner += 1) {
+        const value = corner < 2 ? (corner < 1 ? a : b) : corner < 3 ? c : d;
+        const across = (corner < 2 ? b - a : d - c) / value;
+        const along = (corner % 2 < 1 ? c - a : d - b) / value;
+        const slope = across * across + along * along;
+        if (slope > most) most = slope;
       }
+    }
+  }
   return sqrt(most) / cell;
 }
 
@@ -1710,9 +1722,13 @@ function obfuscate({ lat, lon, level, radius, epsilon, decimals, mechanism, key,
   if (key !== undefined && label === undefined) throw new TypeError("key needs a label: the identity of the record");
   /** @type {Source} */
   const source = (place, purpose) =>
-    key === undefined || label === undefined ? systemPairs : keyedPairs(asKey(key), label, place, purpose);
+    key === undefined || label === undefined ? systemPairs : keyedPairs(asKey(key), label, place, purpose());
   if (chosen instanceof Interpolated) return chosen.sample(longitude, latitude, source);
-  return chosen.sample(longitude, latitude, source([longitude, latitude], chosen.purpose));
+  return chosen.sample(
+    longitude,
+    latitude,
+    source([longitude, latitude], () => chosen.purpose),
+  );
 }
 
 /** The metres within which a report lies of the truth with at least this probability.

@@ -57,9 +57,13 @@ export function obfuscate({ lat, lon, level, radius, epsilon, decimals, mechanis
   if (key !== undefined && label === undefined) throw new TypeError("key needs a label: the identity of the record");
   /** @type {import("./interpolated.js").Source} */
   const source = (place, purpose) =>
-    key === undefined || label === undefined ? systemPairs : keyedPairs(asKey(key), label, place, purpose);
+    key === undefined || label === undefined ? systemPairs : keyedPairs(asKey(key), label, place, purpose());
   if (chosen instanceof Interpolated) return chosen.sample(longitude, latitude, source);
-  return chosen.sample(longitude, latitude, source([longitude, latitude], chosen.purpose));
+  return chosen.sample(
+    longitude,
+    latitude,
+    source([longitude, latitude], () => chosen.purpose),
+  );
 }
 
 /** The metres within which a report lies of the truth with at least this probability.
