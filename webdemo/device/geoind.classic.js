@@ -674,22 +674,14 @@ class Interpolated {
     const [column, east] = between((x - west) / cell, columns - 1);
     const [row, north] = between((y - south) / cell, rows - 1);
     const weights = [(1 - east) * (1 - north), east * (1 - north), (1 - east) * north, east * north];
-    const corner = choose(
-      weights,
-      source([lon, lat], () => `Interpolated ${this.#purpose()}`),
-    );
+    const around = source([lon, lat], () => `Interpolated ${this.#purpose()}`);
+    const corner = choose(weights, around);
     const [i, j] = [column + (corner & 1), row + (corner >> 1)];
     const width = this.#reports.length;
     const law = this.#matrix.subarray((j * columns + i) * width, (j * columns + i + 1) * width);
-    const site = /** @type {[number, number]} */ ([west + cell * i, south + cell * j]);
-    const [reported, rise] =
-      this.#reports[
-        choose(
-          law,
-          source(site, () => this.#purpose()),
-        )
-      ];
-    return { lat: rise, lon: reported };
+    const here = source([west + cell * i, south + cell * j], () => this.#purpose());
+    const [longitude, latitude] = this.#reports[choose(law, here)];
+    return { lat: latitude, lon: longitude };
   }
 
   /** The name of the keyed words of a row, as in Python; a digest of megabytes, so only where it is needed. */
