@@ -6,10 +6,15 @@ python3 dev.py bench device           prints the tables and writes docs/benchmar
 import gzip
 import json
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from flint import arb, ctx
+
+from geoind import Grid, Projected, Projection, exponential
+from geoind.channels import Interpolated
+from geoind.files import save_mechanism
 
 ROOT = Path(__file__).resolve().parent.parent
 DEVICE = ROOT / "webdemo" / "device"
@@ -26,6 +31,8 @@ const words = () => crypto.getRandomValues(new Uint32Array(4));
 const method = new geoind.SparseVector({ fresh: epsilon, test: epsilon, limit: 1500, choice: epsilon / 2 });
 const session = new geoind.TraceSession(method, { key });
 const places = new geoind.SamePlace(key);
+const text = (await import("node:fs")).readFileSync(CITY, "utf8");
+const mechanism = new geoind.Interpolated(text);
 
 // The noise of Location Guard: doubles, Math.random, and the inverse of the radius by Lambert's W.
 function lambert(x) {
@@ -52,6 +59,9 @@ const calls = {
   "obfuscate with a key": [200000, (i) => geoind.obfuscate({ lat, lon, epsilon, key, label: i })],
   "a report in ball arithmetic": [4000, () => slow.sample(lon, lat, words)],
   "a step of a session that stays": [100000, (i) => session.report({ lat, lon, time: i })],
+  "a mechanism of 400 sites": [50000, () => geoind.obfuscate({ lat, lon, mechanism })],
+  "a mechanism of 400 sites, with a key": [50000, (i) => geoind.obfuscate({ lat, lon, mechanism, key, label: i })],
+  "reading the file of 400 sites": [20, () => new geoind.Interpolated(text)],
   "SamePlace": [20000, (i) => places.obfuscate({ lat: lat + 1e-5 * (i % 100), lon, epsilon, person: "ana" })],
 };
 const found = {};
@@ -81,9 +91,14 @@ console.log(JSON.stringify(Object.entries(cases).flatMap(([name, draw]) => Array
 
 def run(script: str) -> str:
     """Return what a script prints in Node."""
-    program = f"const FOLDER = {json.dumps(DEVICE.as_uri() + '/')};{script}"
-    command = ["node", "--input-type=module", "-e", program]
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    with tempfile.TemporaryDirectory() as folder:
+        city = Path(folder, "city.json")
+        grid = Grid(-950, -950, cell=100, columns=20, rows=20)
+        noise = Interpolated(exponential(grid, grid, epsilon=0.005))
+        save_mechanism(city, Projected(noise, Projection(2.2945, 48.8584)))
+        program = f"const [FOLDER, CITY] = {json.dumps([DEVICE.as_uri() + '/', str(city)])};{script}"
+        command = ["node", "--input-type=module", "-e", program]
+        return subprocess.run(command, capture_output=True, check=True, text=True).stdout
 
 
 def times() -> str:

@@ -147,6 +147,9 @@ def _broken_rule(lon: float, lat: float) -> tuple[str, str]:
 
 def _is_lonlat(array: FloatArray) -> bool:
     """Return whether all are valid degrees; NaN fails each comparison."""
+    if len(array) == 1:  # a third of the time
+        lon, lat = array.item(0), array.item(1)
+        return -180 <= lon <= 180 and -90 <= lat <= 90
     for start in range(0, len(array), CACHED):
         for column, limit in ((0, 180.0), (1, 90.0)):
             # A contiguous copy in the cache is searched faster than every second number of the array.

@@ -1,12 +1,10 @@
 """Obfuscation of locations in degrees; a budget is charged before noise is drawn."""
 
 import math
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
-from struct import Struct
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
@@ -24,7 +22,7 @@ from geoind.arrays import (
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism, check_truths, require_space
 from geoind.mechanisms.spherical import SphericalLaplace
-from geoind.randomness import RandomnessLike, as_randomness
+from geoind.randomness import RandomnessLike, as_randomness, fresh_pair
 from geoind.space.lattice import snap_lonlat
 
 if TYPE_CHECKING:
@@ -40,9 +38,6 @@ ReportCounts: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | 
 
 LEAST_MEAN_ERROR = 10.0
 """Smallest mean noise, in metres; less is refused as a likely unit error."""
-
-_two_words = Struct("<QQ").unpack
-
 
 OfEpsilons: TypeAlias = Mapping[float, int]
 Costs: TypeAlias = Mapping[str, OfEpsilons] | Mapping[int, OfEpsilons] | Mapping[str | int, OfEpsilons]
@@ -268,12 +263,14 @@ def obfuscate(
     chosen = choose_mechanism(
         epsilon=epsilon, level=level, radius=radius, delta=delta, reports=reports, mechanism=mechanism
     )
-    if isinstance(lat, float) and isinstance(lon, float) and rng is None and isinstance(chosen, SphericalLaplace):
+    draw_one = getattr(chosen, "sample_one", None) if rng is None else None
+    if isinstance(lat, float) and isinstance(lon, float) and draw_one is not None:
         if not (-90 <= lat <= 90 and -180 <= lon <= 180):
             as_location(lon=lon, lat=lat)
         if ledger is not None or person_id is not None:
+            check_truths(chosen, np.array([[lon, lat]]))
             charge(ledger, person_id, 1, chosen)
-        report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
+        report_lon, report_lat = draw_one(lon, lat, *fresh_pair())
         return Location(report_lat, report_lon)
     if lat is None or lon is None:
         raise InvalidInputError("lat and lon must be numbers or arrays of degrees, and one of them is None")

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
+from struct import Struct
 from typing import Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
@@ -32,8 +33,10 @@ __all__ = [
     "RandomnessLike",
     "Words",
     "as_randomness",
+    "at_places",
     "block_cipher",
     "cbc_mac",
+    "fresh_pair",
     "words_by_block",
 ]
 
@@ -59,6 +62,7 @@ BLOCK_BYTES = 16
 CHUNK = bytes(1 << 18)
 CACHED = 8192
 """Records enciphered at once: their blocks stay in the processor's cache."""
+_pair = Struct("<QQ").unpack
 FURTHER = 1 << 32
 """Counter of the first pair of further words: no mechanism asks for so many words at once."""
 
@@ -107,6 +111,17 @@ def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
     )
 
 
+def at_places(source: Randomness, places: FloatArray) -> Randomness:
+    """Return the source; if it is keyed, its words depend on these places instead of a mechanism's points."""
+    return source.at(places) if isinstance(source, KeyedRandomness) else source
+
+
+def fresh_pair(number: int = 0) -> tuple[int, int]:  # noqa: ARG001
+    """Return two words of the operating system, whatever the number of the pair is."""
+    first, second = _pair(os.urandom(16))
+    return first, second
+
+
 def words_by_block(source: Randomness, points: FloatArray, count: int, purpose: str) -> Callable[[slice], Words]:
     """Return a function from a block of the points to its words, `count` for each.
 
@@ -140,8 +155,7 @@ class SystemRandomness:
 
     def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
         """Return fresh words."""
-        first, second = np.frombuffer(os.urandom(16), np.uint64).tolist()
-        return first, second
+        return fresh_pair()
 
     def only(self, rows: slice) -> "SystemRandomness":  # noqa: ARG002
         """Return the source of these records: no two calls have anything in common."""
@@ -193,6 +207,7 @@ class KeyedRandomness:
     key: KeyLike = field(repr=False)
     labels: Labels = field(repr=False)
     _blocks: tuple[str, Words] = field(init=False, repr=False)
+    _places: FloatArray | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         secret = as_key(self.key).read()
@@ -211,16 +226,23 @@ class KeyedRandomness:
             labels: object = known[rows]
         else:
             labels = known[rows] if isinstance(rows, slice) else list(compress(known, rows.tolist()))
-        part = object.__new__(KeyedRandomness)
         kind, blocks = self._blocks
-        object.__setattr__(part, "key", self.key)
-        object.__setattr__(part, "labels", labels)
-        object.__setattr__(part, "_blocks", (kind, blocks[rows]))
-        return part
+        return self._with(labels, (kind, blocks[rows]), None if self._places is None else self._places[rows])
+
+    def at(self, places: FloatArray) -> "KeyedRandomness":
+        """Return the source whose words depend on these (n, 2) places instead of the points of a mechanism."""
+        return self._with(self.labels, self._blocks, places)
+
+    def _with(self, labels: object, blocks: tuple[str, Words], places: FloatArray | None) -> "KeyedRandomness":
+        changed = object.__new__(KeyedRandomness)
+        for name, value in (("key", self.key), ("labels", labels), ("_blocks", blocks), ("_places", places)):
+            object.__setattr__(changed, name, value)
+        return changed
 
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:
         """Return each record's own words."""
         kind, blocks = self._blocks
+        points = points if self._places is None else self._places
         cipher = _label_cipher(cast("bytes", self.key), f"{kind} labels: {purpose}")
         result = np.empty((len(points), count + count % 2), np.uint64)
         for start in range(0, len(points), CACHED):
@@ -233,6 +255,7 @@ class KeyedRandomness:
     def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
         """Return two more words of the record in this row."""
         kind, blocks = self._blocks
+        point = point if self._places is None else self._places[row]
         cipher = _label_cipher(cast("bytes", self.key), f"{kind} labels: {purpose}")
         words = cbc_mac(cipher, _counted(blocks[[row]], FURTHER + number), _place_blocks(point[None]))
         first, second = words[0].tolist()

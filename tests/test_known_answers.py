@@ -33,6 +33,7 @@ from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
+from geoind.files import load_mechanism
 from geoind.keys import Key, key_of_place
 from geoind.mechanisms import exact
 from geoind.randomness import Labels, Words
@@ -171,6 +172,15 @@ class CountedWords:
     def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
         self.asked += 1
         return self.source.further(row, point, purpose, number)
+
+
+@pytest.mark.parametrize("record", ANSWERS["city"]["records"], ids=lambda record: record["label"])
+def test_reports_of_a_mechanism_in_a_file_are_for_ever(record: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "city.json"
+    path.write_text(json.dumps(ANSWERS["city"]["file"]))
+    source = KeyedRandomness(KEY, [record["label"]])
+    city = load_mechanism(path)
+    assert city.sample([[record["lon"], record["lat"]]], rng=source).tolist() == [record["report"]]
 
 
 @pytest.mark.parametrize("case", ANSWERS["sessions"], ids=lambda case: case["why"])

@@ -1,6 +1,7 @@
 """A finite mechanism as a matrix: the probability of each report for each true site."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
@@ -9,13 +10,13 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, frozen
 from geoind.channels.priors import Prior
-from geoind.channels.rows import as_grid, choose, choose_exactly, reach_of_rows, steepest_ratio
+from geoind.channels.rows import as_grid, choose, choose_exactly, choose_one, reach_of_rows, steepest_ratio
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, dot_on_map, draw_density, thumbnail
-from geoind.randomness import RandomnessLike, as_randomness
+from geoind.randomness import RandomnessLike, as_randomness, at_places, fresh_pair
 from geoind.space.sites import Grid, Sites, same_sites
 
 if TYPE_CHECKING:
@@ -235,19 +236,38 @@ class Channel:
         places = (
             self.inputs.xy if self.inputs.xy.shape[1] == 2 else np.arange(2.0 * len(self.inputs)).reshape(-1, 2)
         )
-        source, points = as_randomness(rng, len(rows)), places[rows]
+        points = places[rows]
+        source = at_places(as_randomness(rng, len(rows)), points)
         words = source.words(points, 1, self.purpose)[:, 0]
+        if len(rows) == 1:
+            further = partial(source.further, 0, points[0], self.purpose)
+            return np.array([self.sample_index(int(rows[0]), int(words[0]), further)])
         result = np.empty(len(rows), dtype=np.int64)
         # Numbers of 16 bits are sorted in linear time.
         order = np.argsort(rows.astype(np.uint16) if len(self.inputs) <= 1 << 16 else rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
-        for same_row in np.split(order, starts[1:]) if len(rows) > 1 else [order][: len(rows)]:
+        for same_row in np.split(order, starts[1:]) if len(rows) else []:
             site = int(rows[same_row[0]])
             result[same_row], undecided = choose(self._partial_sums(site), words[same_row])
             for number in same_row[undecided].tolist():
                 further = partial(source.further, number, points[number], self.purpose)
                 result[number] = choose_exactly(self.matrix[site], int(words[number]), further)
         return result
+
+    def sample_index(self, site: int, word: int, further: Callable[[int], tuple[int, int]] = fresh_pair) -> int:
+        """Return the number of an output, drawn from the row of an input by a random 64-bit word, without arrays.
+
+        The few draws that the word does not decide take the pairs 0, 1, 2, ... of `further`.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> Channel(street, street, [[0.75, 0.25], [0.25, 0.75]]).sample_index(0, 2**63)
+        0
+        """
+        found = choose_one(self._partial_sums(site), word)
+        return choose_exactly(self.matrix[site], word, further) if found is None else found
 
     def joint(self, prior: Prior) -> FloatArray:
         """Return the probability of each pair, (len(inputs), len(outputs)): truth x and report z."""
@@ -330,7 +350,8 @@ class Channel:
     def purpose(self) -> str:
         """The name of this channel's keyed random words: a digest of its matrix and its sites."""
         digest = hashlib.blake2b(self.matrix.reshape(-1).data, digest_size=16)
-        digest.update(self.inputs.xy.tobytes() + self.outputs.xy.tobytes())
+        # Adding zero turns -0.0 into 0.0: JSON of another program may not have the sign.
+        digest.update((self.inputs.xy + 0.0).tobytes() + (self.outputs.xy + 0.0).tobytes())
         return f"Channel {digest.hexdigest()}"
 
 

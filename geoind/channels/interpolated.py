@@ -1,7 +1,9 @@
 """A channel as a mechanism of every place: its rows, interpolated between its sites."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -9,11 +11,11 @@ import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points, as_unit
 from geoind.channels.channel import Channel
-from geoind.channels.rows import choose_each, choose_exactly, shares_within
+from geoind.channels.rows import choose_each, choose_exactly, choose_one, shares_within
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike, as_randomness
+from geoind.randomness import RandomnessLike, as_randomness, fresh_pair
 from geoind.space.sites import Grid, Sites, as_plane
 
 if TYPE_CHECKING:
@@ -145,14 +147,49 @@ class Interpolated:
         """
         truth = as_points(points)
         source, purpose = as_randomness(rng, len(truth)), self.purpose
-        pieces, weights = self._pieces.locate(truth)
         words = source.words(truth, 1, purpose)[:, 0]
+        if len(truth) == 1:
+            further = partial(source.further, 0, truth[0], purpose)
+            site = self._site_of(truth.item(0), truth.item(1), words.item(0), further)
+            return self.channel.sample_indices([site], rng=source)
+        pieces, weights = self._pieces.locate(truth)
         chosen, undecided = choose_each(weights, words)
         for row in undecided.tolist():
             further = partial(source.further, row, truth[row], purpose)
             chosen[row] = choose_exactly(weights[row], int(words[row]), further)
         rows = self._pieces.corners[pieces, chosen]
         return self.channel.sample_indices(rows, rng=source)
+
+    def sample_output(
+        self,
+        x: float,
+        y: float,
+        first: int,
+        second: int,
+        further: Callable[[int], tuple[int, int]] = fresh_pair,
+    ) -> int:
+        """Return the number of an output for one place from two random 64-bit words, without arrays.
+
+        The first word chooses the site, the second the output; `further` has more words for the few draws that
+        they do not decide.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=2)
+        >>> Interpolated(Channel.deterministic(street, street, [0, 1, 2, 3])).sample_output(90.0, 20.0, 2**63, 0)
+        1
+        """
+        return self.channel.sample_index(self._site_of(x, y, first, further), second, further)
+
+    def _site_of(self, x: float, y: float, word: int, further: Callable[[int], tuple[int, int]]) -> int:
+        """Return the number of one of the sites around a place, drawn with their weights."""
+        piece, weights = self._pieces.locate_one(x, y)
+        # No number is near the last border.
+        chosen = choose_one([*accumulate(weights[:-1]), 2.0], word)
+        if chosen is None:
+            chosen = choose_exactly(np.array(weights), word, further)
+        return int(self._pieces.corners[piece, chosen])
 
     @cached_property
     def _pieces(self) -> "_Squares | _Triangles":
@@ -201,6 +238,16 @@ class _Squares:
         west, south = 1 - east, 1 - north
         weights = np.stack([west * south, east * south, west * north, east * north], axis=1)
         return base[:, 1] * last[0] + base[:, 0], weights
+
+    def locate_one(self, x: float, y: float) -> tuple[int, list[float]]:
+        """Return what `locate` does, for one point."""
+        columns, rows = self.grid.columns - 1, self.grid.rows - 1
+        across = min(max((x - self.grid.x) / self.grid.cell, 0.0), columns)
+        along = min(max((y - self.grid.y) / self.grid.cell, 0.0), rows)
+        column, row = min(int(across), columns - 1), min(int(along), rows - 1)
+        east, north = across - column, along - row
+        west, south = 1 - east, 1 - north
+        return row * columns + column, [west * south, east * south, west * north, east * north]
 
     def rates(self, matrix: FloatArray) -> FloatArray:
         """Return the largest slope of the logarithm of an interpolated column in each square."""
@@ -258,6 +305,11 @@ class _Triangles:
         two = np.einsum("nij,nj->ni", transform[:, :2], points - transform[:, 2])
         weights = np.clip(np.column_stack([two, 1 - two.sum(axis=1)]), 0, 1)
         return found.astype(np.int64), weights / weights.sum(axis=1, keepdims=True)
+
+    def locate_one(self, x: float, y: float) -> tuple[int, list[float]]:
+        """Return what `locate` does, for one point."""
+        pieces, weights = self.locate(np.array([[x, y]]))
+        return int(pieces[0]), weights[0].tolist()
 
     def rates(self, matrix: FloatArray) -> FloatArray:
         """Return the largest slope of the logarithm of an interpolated column in each triangle.

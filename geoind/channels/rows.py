@@ -7,7 +7,7 @@ that doubles cannot resolve, integers decide, with more bits of the same number 
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ __all__ = [
     "choose",
     "choose_each",
     "choose_exactly",
+    "choose_one",
     "reach_of_rows",
     "shares_within",
     "steepest_ratio",
@@ -48,6 +49,14 @@ def choose(cumulative: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
     below = np.where(outputs > 0, cumulative[outputs - 1], -1.0)
     undecided = ~((uniform - below > room) & (cumulative[outputs] - uniform > room))
     return outputs, np.flatnonzero(undecided)
+
+
+def choose_one(cumulative: Sequence[float] | FloatArray, word: int) -> int | None:
+    """Return what `choose` does for one word, without arrays; None if doubles do not decide."""
+    uniform, room = (word >> 1) * 2.0**-63, _room(len(cumulative))
+    output = min(bisect_right(cumulative, uniform), len(cumulative) - 1)
+    below = cumulative[output - 1] if output else -1.0
+    return output if uniform - below > room and cumulative[output] - uniform > room else None
 
 
 def choose_each(weights: FloatArray, words: Words) -> tuple[IntArray, IntArray]:

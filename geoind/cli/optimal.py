@@ -52,7 +52,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--rows N", "without --bounds: cells from south to north")
     option(group, "--counts FILE", "weights of the cells, one line per row from south to north [uniform]")
     add_reading(parser, "where the places of --prior are")
-    option(parser, "--out FILE", "where the mechanism is saved: a .parquet file", required=True)
+    option(
+        parser,
+        "--out FILE",
+        "where the mechanism is saved: a .parquet file, or .json for geoind.js",
+        required=True,
+    )
     group = parser.add_argument_group("least loss")
     text = "after so many seconds return the best channel so far, with its gap [none]"
     option(group, "--time-limit S", text)
@@ -83,8 +88,10 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("--prior goes with --bounds, and --counts with --columns and --rows")
     if options.bounds is not None and not promised:
         raise InvalidInputError("--bounds needs a promise, not --max-loss")
-    if options.out.suffix != ".parquet":
-        raise InvalidInputError(f"--out must end in .parquet, got {str(options.out)!r}")
+    if options.out.suffix not in (".parquet", ".json"):
+        raise InvalidInputError(f"--out must end in .parquet or .json, got {str(options.out)!r}")
+    if options.out.suffix == ".json" and sides:
+        raise InvalidInputError("--out FILE.json, for a device, goes with --bounds")
     check_target(options.out, [file for file in (options.counts, options.prior) if file is not None])
     if sides:
         prior = _planar_prior(options)
@@ -104,6 +111,7 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
     from geoind.channels import Interpolated
     from geoind.estimate import grid_over
     from geoind.files import read_lonlat, save_mechanism
+    from geoind.files.mechanisms import device_scale
     from geoind.space.domain import domain_of
 
     grid, projection = grid_over([], cell=options.cell, bounds=options.bounds)
@@ -116,7 +124,10 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
             raise InvalidInputError("--prior has no place within --bounds")
         print(f"{plural(len(places), 'place')} within the bounds", file=sys.stderr)
         prior = Prior.from_lonlat(grid, places, projection=projection, outside="drop")
-    planar = epsilon / domain_of(projection, domain).largest_scale
+    scale = domain_of(projection, domain).largest_scale
+    if options.out.suffix == ".json":
+        scale = max(scale, device_scale(grid, grid, projection, domain))
+    planar = epsilon / scale
     steps = _steps(grid, planar)
     # A little less, for rounding.
     best = _solve(options, prior.refined(steps), planar * (1 - 1e-9), grid)

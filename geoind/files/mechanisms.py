@@ -2,9 +2,12 @@
 
 The file is a Parquet table of the positive entries, with the columns `input`, `output` and `probability`, ordered
 by input and output, and one metadata entry, `geoind`, an object of JSON; docs/reference/formats.md describes it.
-It is not compressed: the digits of probabilities are random, and what is not compressed cannot expand.
+It is not compressed: the digits of probabilities are random, and what is not compressed cannot expand. For devices
+(`geoind.js`) the file is the object of JSON itself, with the matrix in base 64.
 """
 
+import base64
+import binascii
 import hashlib
 import json
 import math
@@ -12,14 +15,14 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 
-from geoind.arrays import FloatArray, IntArray
+from geoind.arrays import FloatArray, IntArray, as_lonlat
 from geoind.atomic import AtomicWriter
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.interpolated import Interpolated
@@ -28,11 +31,15 @@ from geoind.distances import Distance, euclidean
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.mechanisms.projected import Projected
 from geoind.optimal.problem import Certificate, OptimalChannel
+from geoind.space.domain import LOCAL_RADIUS, largest_scale_within
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid, Places, Sites, same_sites, sites_array
 from geoind.tables.record import MOST_BYTES, as_object
 
-__all__ = ["load_mechanism", "save_mechanism"]
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry
+
+__all__ = ["device_scale", "load_mechanism", "save_mechanism"]
 
 FORMAT = "geoind mechanism 1"
 SCHEMA = pa.schema({"input": pa.int32(), "output": pa.int32(), "probability": pa.float64()})
@@ -40,11 +47,17 @@ MOST_ENTRIES = 1 << 27
 """Most entries of a matrix, 1 GB: 11 585 inputs and outputs."""
 GROUP = 1 << 20
 """Rows that are written, and at most read, at a time."""
+MOST_ON_DEVICE = 1 << 23
+"""Most entries of a matrix in a file for devices, 64 MB: 2 896 inputs and outputs."""
+FARTHEST_ON_DEVICE = 1_000_000.0
+"""Most metres from a device's origin to a place of its domain."""
 MOST_TEXT = 16 << 20
 """Most bytes of a text in the file's footer."""
 NAMES = frozenset(
     "format interpolated inputs outputs projection domain epsilon metric prior certificate".split()  # noqa: SIM905
 )
+ON_DEVICE = frozenset({"matrix", "reports"})
+"""What else a file for devices has."""
 EUCLIDEAN = "euclidean"
 
 
@@ -56,11 +69,13 @@ def save_mechanism(
     prior: Prior | None = None,
     distance: Distance = euclidean,
 ) -> None:
-    """Write a channel, also one that is interpolated or projected, to a Parquet file.
+    """Write a channel, also one that is interpolated or projected, to a Parquet file, or to JSON for a device.
 
     Parameters
     ----------
     path : path
+        A name that ends in .json is for `geoind.js`: of a `Projected(Interpolated(channel))` on a grid, with at
+        most 2^23 entries.
     mechanism : Channel, Interpolated or Projected
         A channel with its certificate if it has one; `Interpolated(channel)`; or one of them in a `Projected` with
         a local projection, and a box or nothing as its domain.
@@ -84,7 +99,9 @@ def save_mechanism(
     """
     channel, about = _described(mechanism)
     _check_size(channel.inputs, channel.outputs)
-    measured = _measured(mechanism, distance)
+    measured, on_device = _measured(mechanism, distance), Path(path).suffix == ".json"
+    if on_device:
+        measured = max(measured, _device_epsilon(mechanism))
     promised = measured if epsilon is None else float(epsilon)
     if not measured <= promised:
         raise InvalidInputError(f"epsilon must be at least the measured {measured:.12g}, got {promised:.12g}")
@@ -96,6 +113,12 @@ def save_mechanism(
     text = json.dumps(about, allow_nan=False)
     if len(text) > MOST_BYTES:
         raise InvalidInputError(f"there are too many places: their text may have {MOST_BYTES:,} bytes")
+    if on_device and isinstance(mechanism, Projected):
+        entries = base64.b64encode(np.ascontiguousarray(channel.matrix, "<f8").data).decode()
+        about |= {"reports": mechanism.reports.tolist(), "matrix": entries}
+        with AtomicWriter() as writer:
+            writer.open(path).write(json.dumps(about, allow_nan=False).encode())
+        return
     schema = SCHEMA.with_metadata({"geoind": text})
     encoding = {"input": "DELTA_BINARY_PACKED", "output": "DELTA_BINARY_PACKED", "probability": "PLAIN"}
     with (
@@ -187,6 +210,37 @@ def _described(mechanism: object) -> tuple[Channel, dict[str, Any]]:
     return channel, about
 
 
+def _device_epsilon(mechanism: Channel | Interpolated | Projected) -> float:
+    """Return the epsilon that a device measures."""
+    inner = mechanism.mechanism if isinstance(mechanism, Projected) else None
+    if not (isinstance(mechanism, Projected) and isinstance(inner, Interpolated)):
+        raise InvalidInputError("a mechanism for a device must be a Projected(Interpolated(channel))")
+    if inner.epsilon == math.inf:
+        raise InvalidInputError("a mechanism without a finite epsilon is not saved for a device")
+    scale = device_scale(inner.channel.inputs, inner.channel.outputs, mechanism.projection, mechanism.domain)
+    return inner.epsilon * scale
+
+
+def device_scale(inputs: Sites, outputs: Sites, projection: Projection, domain: "BaseGeometry | None") -> float:
+    """Return the scale of the plane that a device computes with: the bound for the distance of its domain.
+
+    Raise an error for a mechanism that a device cannot read.
+    """
+    if not (isinstance(inputs, Grid) and min(inputs.columns, inputs.rows) > 1):
+        raise InvalidInputError("the inputs of a mechanism for a device must be a grid with rows and columns")
+    if len(inputs) * max(len(inputs), len(outputs)) > MOST_ON_DEVICE:
+        raise InvalidInputError(f"a matrix for a device may have {MOST_ON_DEVICE:,} entries")
+    radius = LOCAL_RADIUS
+    if domain is not None:
+        west, south, east, north = domain.bounds
+        corners = projection.to_xy([[lon, lat] for lon in (west, east) for lat in (south, north)])
+        radius = float(np.hypot(*corners.T).max())
+        if not (radius <= FARTHEST_ON_DEVICE and east - west <= 90):
+            raise InvalidInputError("the domain of a mechanism for a device must lie within 1000 km of the origin")
+    # A little more, for sums that are rounded in another order.
+    return largest_scale_within(radius) * (1 + 1e-9)
+
+
 def _measured(mechanism: Channel | Interpolated | Projected, distance: Distance) -> float:
     if distance is euclidean:
         return float(mechanism.epsilon)
@@ -218,21 +272,7 @@ def _check_size(inputs: Sites, outputs: Sites) -> None:
 
 def _read(path: Path) -> tuple[Channel | Interpolated | Projected, dict[str, Any]]:
     try:
-        with pq.ParquetFile(
-            pa.OSFile(str(path)),
-            pre_buffer=False,
-            thrift_string_size_limit=MOST_TEXT,
-            page_checksum_verification=True,
-        ) as file:
-            if (file.schema_arrow.names, file.schema_arrow.types) != (SCHEMA.names, SCHEMA.types):
-                raise InvalidInputError("its columns must be input, output and probability")
-            about = as_object((file.schema_arrow.metadata or {}).get(b"geoind"))
-            if about.keys() != NAMES or about["format"] != FORMAT or not isinstance(about["interpolated"], bool):
-                raise InvalidInputError(f"its metadata must be that of {FORMAT!r}")
-            inputs = _sites(about["inputs"], "inputs")
-            outputs = inputs if about["outputs"] is None else _sites(about["outputs"], "outputs")
-            _check_size(inputs, outputs)
-            matrix = _matrix(file, (len(inputs), len(outputs)))
+        inputs, outputs, matrix, about = (_read_json if path.suffix == ".json" else _read_parquet)(path)
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
         # Not its message: it may quote the content of the file.
         raise InvalidInputError(f"it cannot be read ({type(error).__name__})") from None
@@ -251,6 +291,51 @@ def _read(path: Path) -> tuple[Channel | Interpolated | Projected, dict[str, Any
         return Projected(inner, Projection(lon, lat)), about
     west, south, east, north = _numbers(about["domain"], "domain", 4)
     return Projected(inner, Projection(lon, lat), domain=shapely.box(west, south, east, north)), about
+
+
+def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray, dict[str, Any]]:
+    with pq.ParquetFile(
+        pa.OSFile(str(path)),
+        pre_buffer=False,
+        thrift_string_size_limit=MOST_TEXT,
+        page_checksum_verification=True,
+    ) as file:
+        if (file.schema_arrow.names, file.schema_arrow.types) != (SCHEMA.names, SCHEMA.types):
+            raise InvalidInputError("its columns must be input, output and probability")
+        about = as_object((file.schema_arrow.metadata or {}).get(b"geoind"))
+        inputs, outputs = _ends(about, NAMES)
+        return inputs, outputs, _matrix(file, (len(inputs), len(outputs))), about
+
+
+def _read_json(path: Path) -> tuple[Sites, Sites, FloatArray, dict[str, Any]]:
+    most = 11 * MOST_ON_DEVICE + 2 * MOST_BYTES
+    with path.open("rb") as file:
+        about = as_object(file.read(most + 1), most)
+    inputs, outputs = _ends(about, NAMES | ON_DEVICE)
+    if about["projection"] is None or not about["interpolated"]:
+        raise InvalidInputError("its mechanism must be interpolated and projected")
+    # Only a device uses them: here they are computed again.
+    reports, text = about["reports"], about["matrix"]
+    if not isinstance(reports, list) or len(reports) != len(outputs) or not isinstance(text, str):
+        raise InvalidInputError("its reports must be one for each output, and its matrix text")
+    as_lonlat([_numbers(place, "reports", 2) for place in reports], "reports")
+    try:
+        entries = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        entries = b""
+    if len(entries) != 8 * len(inputs) * len(outputs):
+        raise InvalidInputError("its matrix must be the doubles of all entries in base 64")
+    return inputs, outputs, np.frombuffer(entries, "<f8").reshape(len(inputs), len(outputs)), about
+
+
+def _ends(about: dict[str, Any], names: frozenset[str]) -> tuple[Sites, Sites]:
+    """Return the inputs and the outputs of a file that has these members."""
+    if about.keys() != names or about["format"] != FORMAT or not isinstance(about["interpolated"], bool):
+        raise InvalidInputError(f"its metadata must be that of {FORMAT!r}")
+    inputs = _sites(about["inputs"], "inputs")
+    outputs = inputs if about["outputs"] is None else _sites(about["outputs"], "outputs")
+    _check_size(inputs, outputs)
+    return inputs, outputs
 
 
 def _matrix(file: Any, shape: tuple[int, int]) -> FloatArray:

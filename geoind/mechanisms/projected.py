@@ -1,6 +1,7 @@
 """A planar mechanism that accepts lon/lat, with epsilon per metre on the ground."""
 
 import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +21,7 @@ from geoind.mechanisms.protocol import (
     off_site_level,
     require_space,
 )
-from geoind.randomness import RandomnessLike
+from geoind.randomness import RandomnessLike, as_randomness, at_places, fresh_pair
 from geoind.space.domain import Domain, domain_of
 from geoind.space.lattice import DECIMALS, half_diagonal, snap_lonlat
 from geoind.space.projection import Projection
@@ -136,7 +137,7 @@ class Projected:
 
     def check_truths(self, points: FloatArray) -> None:
         """Raise an error for truths outside the domain, and for those that the mechanism does not accept."""
-        check_truths(self.mechanism, self._xy_within(points))
+        check_truths(self.mechanism, self._xy_within(as_lonlat(points)))
 
     def accepts(self, points: FloatArray) -> npt.NDArray[np.bool_]:
         """Return for each truth whether it is in the domain, and the mechanism accepts it.
@@ -155,27 +156,55 @@ class Projected:
 
     def check_inside(self, points: FloatArray) -> None:
         """Raise an error for truths outside the domain, or outside the mechanism's region."""
-        check_inside(self.mechanism, self._xy_within(points))
+        check_inside(self.mechanism, self._xy_within(as_lonlat(points)))
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point of the domain, in degrees, on the public lattice."""
-        truth, draw = self._xy_within(points), getattr(self.mechanism, "sample_outputs", None)
+        lonlat = as_lonlat(points)
+        if rng is None and len(lonlat) == 1 and self.sample_one is not None:
+            return np.array([self.sample_one(lonlat.item(0), lonlat.item(1), *fresh_pair())])
+        truth, draw = self._xy_within(lonlat), getattr(self.mechanism, "sample_outputs", None)
+        # Keyed words depend on the degrees: the last bits of metres differ between versions of PROJ.
+        source = at_places(as_randomness(rng, len(lonlat)), lonlat)
         if draw is not None:
-            return np.asarray(self._outputs[draw(truth, rng=rng)])
-        return self._reported(self.mechanism.sample(truth, rng=rng))
+            return np.asarray(self.reports[draw(truth, rng=source)])
+        return self._reported(self.mechanism.sample(truth, rng=source))
+
+    @property
+    def sample_one(self) -> Callable[[float, float, int, int], tuple[float, float]] | None:
+        """A function from valid degrees and two random 64-bit words to a report, without arrays.
+
+        None unless the mechanism has such a function, too: `sample_output`.
+
+        Examples
+        --------
+        >>> from geoind import Grid, Projection, planar_geometric
+        >>> from geoind.channels import Interpolated
+        >>> channel = planar_geometric(Grid(0, 0, cell=100, columns=5, rows=5), epsilon=0.01)
+        >>> Projected(Interpolated(channel), Projection(2.35, 48.86)).sample_one(2.351, 48.861, 2**63, 2**63)
+        (2.35136, 48.8609)
+        """
+        return self._sample_one if hasattr(self.mechanism, "sample_output") else None
+
+    def _sample_one(self, lon: float, lat: float, first: int, second: int) -> tuple[float, float]:
+        x, y = self.projection.to_xy_one(lon, lat)
+        if not self._where.has(lon, lat, x, y):
+            self._xy_within(np.array([[lon, lat]]))  # raises
+        draw: Any = getattr(self.mechanism, "sample_output")  # noqa: B009 - not every mechanism has it
+        report_lon, report_lat = self.reports[draw(x, y, first, second)].tolist()
+        return report_lon, report_lat
 
     def _reported(self, xy: FloatArray) -> FloatArray:
         return snap_lonlat(self.projection.to_lonlat(xy), self.decimals)
 
     @cached_property
-    def _outputs(self) -> FloatArray:
-        """All reports of a mechanism that has finitely many."""
+    def reports(self) -> FloatArray:
+        """All reports of a mechanism that has finitely many, (n, 2) degrees in the order of its outputs."""
         sites: Any = getattr(self.mechanism, "outputs")  # noqa: B009 - not every mechanism has it
         return self._reported(sites.xy)
 
-    def _xy_within(self, points: ArrayLike) -> FloatArray:
+    def _xy_within(self, lonlat: FloatArray) -> FloatArray:
         """Return locations of the domain in the plane; others raise an error."""
-        lonlat = as_lonlat(points)
         xy = self.projection.to_xy(lonlat)
         inside = self._where.contains(lonlat, xy)
         if not inside.all():

@@ -12,6 +12,8 @@ then accept it, and the common test suite runs on it. It may have more members, 
 - `decimals` is the number of decimals of its reports, if these already lie on the public lattice of degrees;
 - `mean_radius` is their mean error in metres, for summaries;
 - `outputs` and `sample_outputs(points, rng=)` are the sites of all its reports, and the numbers of drawn ones;
+- `sample_one(lon, lat, first, second)` returns a report of one location from two random words, and `sample_output`
+  the number of an output: single calls take a tenth of the time of an array with one row;
 - `noise_epsilon` is the epsilon of a Laplace density around the truth, from which a population can be estimated;
 - `sigma` is that of Gaussian noise, in metres, where epsilon is `math.inf`.
 

@@ -7,7 +7,7 @@ domain, not over the domain alone.
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from geoind.space.projection import Projection
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
-__all__ = ["LOCAL_RADIUS", "Domain", "domain_of"]
+__all__ = ["LOCAL_RADIUS", "Domain", "domain_of", "largest_scale_within"]
 
 LOCAL_RADIUS = 100_000.0
 """Radius of the default domain of a local plane around its origin, in metres."""
@@ -57,24 +57,33 @@ def domain_of(projection: Projection, region: "BaseGeometry | None" = None) -> D
     return _Region(projection, region, _box_of(projection, region))
 
 
-@dataclass(frozen=True)
-class _Disc:
-    """The locations within a radius of a local plane's origin.
+def largest_scale_within(radius: float) -> float:
+    """Return a bound on the scale of a local plane, between any two locations within a radius of its origin.
 
     Lengths along rays from the origin are exact. A circle of radius r has the length 2 pi r in the plane and
     2 pi m(r) on the ground, where m'' = -K m and the curvature K of WGS84 is positive and at most 1 / b^2: hence
     b sin(r / b) <= m(r) <= r, by Sturm's comparison. Discs are convex: no geodesic leaves one.
     """
+    arc = radius / POLAR_RADIUS
+    return arc / math.sin(arc) if arc > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class _Disc:
+    """The locations within a radius of a local plane's origin: `largest_scale_within` says why it has a bound."""
 
     def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
         """Return for each of the (n, 2) locations, also given in the plane, whether it is in the domain."""
         return np.asarray(np.hypot(xy[:, 0], xy[:, 1]) <= LOCAL_RADIUS)
 
+    def has(self, lon: float, lat: float, x: float, y: float) -> bool:  # noqa: ARG002
+        """Return what `contains` does, for one location."""
+        return bool(np.hypot(x, y) <= LOCAL_RADIUS)
+
     @property
     def largest_scale(self) -> float:
         """Largest ratio of the distance in the plane to the ground distance, over all pairs of the domain."""
-        arc = LOCAL_RADIUS / POLAR_RADIUS
-        return arc / math.sin(arc)
+        return largest_scale_within(LOCAL_RADIUS)
 
     def smallest_scale(self, beyond: float) -> float:  # noqa: ARG002
         """Return the smallest scale, over the domain and up to `beyond` metres around it."""
@@ -130,11 +139,28 @@ class _Region:
     box: _Box
 
     def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
+        lon, lat = lonlat.T
+        if self._rectangle is not None:
+            west, south, east, north = self._rectangle
+            return np.asarray((west <= lon) & (lon <= east) & (south <= lat) & (lat <= north))
         if self.region is not None:
             return np.asarray(shapely.intersects_xy(self.region, lonlat), dtype=np.bool_)
-        lon, lat = lonlat.T
-        east = (lon - self.box.west) % 360 <= self.box.width
-        return np.asarray(east & (self.box.south <= lat) & (lat <= self.box.north))
+        within = (lon - self.box.west) % 360 <= self.box.width
+        return np.asarray(within & (self.box.south <= lat) & (lat <= self.box.north))
+
+    def has(self, lon: float, lat: float, x: float, y: float) -> bool:
+        if self._rectangle is not None:
+            west, south, east, north = self._rectangle
+            return west <= lon <= east and south <= lat <= north
+        return bool(self.contains(np.array([[lon, lat]]), np.array([[x, y]]))[0])
+
+    @cached_property
+    def _rectangle(self) -> tuple[float, float, float, float] | None:
+        """West, south, east and north of a region that is a box of degrees."""
+        if self.region is None or not shapely.box(*self.region.bounds).equals(self.region):
+            return None
+        west, south, east, north = self.region.bounds
+        return west, south, east, north
 
     @property
     def largest_scale(self) -> float:

@@ -1,5 +1,6 @@
 """Degrees to metres and back: a local plane around a public origin, or any projected CRS."""
 
+import math
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
@@ -95,6 +96,19 @@ class Projection:
     def to_xy(self, lonlat: "ArrayLike | GeoDataFrame | GeoSeries") -> FloatArray:
         """Return metres in the plane for (n, 2) degrees, longitude first, or for points with a CRS."""
         return self._carry(points_lonlat(lonlat, "lonlat"), inverse=False)
+
+    def to_xy_one(self, lon: float, lat: float) -> tuple[float, float]:
+        """Return metres in the plane for one valid location, without arrays: those of `to_xy`.
+
+        Examples
+        --------
+        >>> Projection(2.35, 48.86).to_xy_one(2.35, 48.86)
+        (0.0, 0.0)
+        """
+        x, y = _transformer(self.crs).transform(lon, lat)
+        if not (math.isfinite(x) and math.isfinite(y)):
+            raise InvalidInputError("the location lies outside the range of the projection")
+        return x, y
 
     def to_lonlat(self, xy: ArrayLike) -> FloatArray:
         """Return degrees, longitude first, for (n, 2) metres in the plane."""

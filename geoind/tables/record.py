@@ -442,10 +442,10 @@ def sidecar_of(path: str | Path) -> Path:
     return Path(f"{path}{SIDECAR}")
 
 
-def as_object(text: object) -> dict[str, Any]:
+def as_object(text: object, most: int = MOST_BYTES) -> dict[str, Any]:
     """Return an object of JSON, with standard numbers and each member once."""
-    if not isinstance(text, (str, bytes)) or len(text) > MOST_BYTES:
-        raise InvalidInputError(f"it must be JSON text of at most {MOST_BYTES:,} bytes")
+    if not isinstance(text, (str, bytes)) or len(text) > most:
+        raise InvalidInputError(f"it must be JSON text of at most {most:,} bytes")
     try:
         found = json.loads(
             text.decode() if isinstance(text, bytes) else text,

@@ -7,11 +7,21 @@ import pytest
 from scipy.spatial import Delaunay
 from scipy.stats import chi2
 
-from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric, tight_epsilon
+from geoind import (
+    Channel,
+    Grid,
+    InvalidInputError,
+    KeyedRandomness,
+    Places,
+    exponential,
+    planar_geometric,
+    tight_epsilon,
+)
 from geoind.arrays import FloatArray, IntArray
 from geoind.channels import Interpolated
 from geoind.channels.rows import choose_each, choose_exactly
 from geoind.distances import euclidean, manhattan
+from tests.given_words import GivenWords
 
 GRID = Grid(0, 0, cell=100, columns=5, rows=5)
 
@@ -129,6 +139,28 @@ def test_sites_without_triangles_are_refused(sites: Grid | Places) -> None:
     channel = Channel(sites, sites, np.full((len(sites), len(sites)), 1 / len(sites)))
     with pytest.raises(InvalidInputError, match="inputs"):
         Interpolated(channel)
+
+
+@pytest.mark.parametrize("sites", [GRID, ANYWHERE])
+def test_a_place_alone_has_the_report_that_it_has_among_others(sites: Grid | Places) -> None:
+    """Also without arrays, from the same words; some places are sites, on borders, or outside."""
+    mechanism = Interpolated(exponential(sites, GRID, epsilon=0.01))
+    places = np.random.default_rng(6).uniform(-50, 450, (400, 2))
+    places[:100] = np.clip(places[:100] // 100 * 100, 0, 400)
+    source = KeyedRandomness(bytes(32), np.arange(400))
+    many = mechanism.sample_outputs(places, rng=source).tolist()
+    first = source.words(places, 1, mechanism.purpose)[:, 0].tolist()
+    second = source.words(places, 1, "another purpose")[:, 0].tolist()
+    for number, place in enumerate(places):
+        alone = mechanism.sample_outputs([place], rng=KeyedRandomness(bytes(32), [number]))
+        assert alone.tolist() == [many[number]]
+        given = GivenWords([(first[number],)]), GivenWords([(second[number],)])
+        site = Interpolated(Channel.deterministic(sites, sites, np.arange(25))).sample_outputs(
+            [place], rng=given[0]
+        )
+        wanted = mechanism.channel.sample_indices(site, rng=given[1])
+        found = mechanism.sample_output(place.item(0), place.item(1), first[number], second[number])
+        assert [found] == wanted.tolist()
 
 
 def test_no_points_have_no_reports() -> None:

@@ -14,7 +14,7 @@ from geoind import (
     Projected,
 )
 from geoind.arrays import FloatArray
-from geoind.channels.rows import choose, choose_exactly, reach_of_rows, steepest_ratio, steepest_slope
+from geoind.channels.rows import choose, choose_exactly, choose_one, reach_of_rows, steepest_ratio, steepest_slope
 from geoind.distances import euclidean
 from tests.mechanisms.ground import EPSILON, PARIS
 
@@ -73,6 +73,9 @@ def test_doubles_decide_nothing_that_exact_sums_decide_in_another_way() -> None:
             words += [word - 2**bits, word + 2**bits]
             outputs += [number, number + 1]
     found, undecided = choose(cumulative, np.array(words, np.uint64))
+    alone = [choose_one(cumulative, word) for word in words]
+    left = set(undecided.tolist())
+    assert alone == [None if row in left else output for row, output in enumerate(found.tolist())]
     wrong = np.flatnonzero(found != outputs)
     assert len(wrong) > 100, "doubles alone would choose another output"
     assert set(wrong) <= set(undecided)

@@ -71,6 +71,20 @@ def test_places_beyond_the_bounds_do_not_count(folder: Path, capsys: pytest.Capt
     assert "per metre between any two places, measured" in printed.out
 
 
+def test_a_mechanism_for_a_device_keeps_the_promise_and_is_one_for_files(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    device = folder / "city.json"
+    assert main([*OPTIMAL, "--out", str(device)]) == 0
+    assert 0.5 * EPSILON < load_mechanism(device).epsilon <= EPSILON
+    assert obfuscate(folder, "--mechanism", str(device)) == 0
+    device.unlink()
+    # Nothing is solved that could not be saved.
+    assert main([*OPTIMAL, "--cell", "10", "--out", str(device)]) == 2
+    assert "a matrix for a device may have" in capsys.readouterr().err
+    assert not device.exists()
+
+
 def test_without_places_the_prior_is_uniform(folder: Path) -> None:
     assert main([*OPTIMAL, "--out", str(folder / "uniform.parquet")]) == 0
     city = load_mechanism(folder / "uniform.parquet")

@@ -47,6 +47,7 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
         (["--epsilon", "0.01", "--max-loss", "10", "--out", "best.parquet"], "either a promise"),
         (["--epsilon", "0", "--out", "best.parquet"], "--epsilon must be positive"),
         (["--epsilon", "0.01", "--out", "best.csv"], "must end in .parquet"),
+        (["--epsilon", "0.01", "--out", "best.json"], "goes with --bounds"),
         (["--epsilon", "0.01", "--out", "nowhere/best.parquet"], "in a folder that exists"),
         (["--epsilon", "0.01", "--out", "best.parquet", "--counts", "missing.csv"], "--counts"),
         (["--max-loss", "-1", "--out", "best.parquet"], "--max-loss must not be negative"),

@@ -16,6 +16,7 @@ from geoind import (
     InvalidInputError,
     KeyedRandomness,
     Ledger,
+    PlanarLaplace,
     Prior,
     Projected,
     Projection,
@@ -26,6 +27,7 @@ from geoind import (
     obfuscate_lonlat,
     private_query,
 )
+from geoind.arrays import FloatArray
 from geoind.channels import Interpolated
 from geoind.files import load_mechanism, save_mechanism
 from geoind.tables import obfuscate as obfuscate_table
@@ -58,6 +60,35 @@ def test_one_location_and_many(city: Projected) -> None:
     assert set(zip(many.lon.round(5).tolist(), many.lat.round(5).tolist(), strict=True)) <= sites(city)
     with pytest.raises(InvalidInputError, match="outside the domain"):
         obfuscate(lat=48.9, lon=2.352, mechanism=city)
+
+
+def test_one_location_is_drawn_as_in_an_array(city: Projected) -> None:
+    """From the same two words: the first chooses the site, the second the report."""
+    assert isinstance(city.mechanism, Interpolated)
+    assert city.sample_one is not None
+    rng = np.random.default_rng(5)
+    for lon, lat in PLACES.tolist():
+        first, second = map(int, rng.integers(0, 2**64, 2, np.uint64))
+        x, y = city.projection.to_xy([[lon, lat]])[0].tolist()
+        wanted = city.reports[city.mechanism.sample_output(x, y, first, second)].tolist()
+        assert list(city.sample_one(lon, lat, first, second)) == wanted
+    with pytest.raises(InvalidInputError, match="outside the domain"):
+        city.sample([[2.352, 48.9]])
+    assert Projected(PlanarLaplace(0.01), city.projection).sample_one is None
+
+
+def test_keyed_reports_do_not_depend_on_the_last_bits_of_metres(city: Projected) -> None:
+    """Another version of PROJ may move places by nanometres; words of metres would be other words."""
+
+    class Moved(Projection):
+        def to_xy(self, lonlat: Any) -> FloatArray:
+            return super().to_xy(lonlat) + 1e-8
+
+    moved = Moved(2.35, 48.86)
+    source = KeyedRandomness(bytes(32), np.arange(300))
+    for planar in (city.mechanism, PlanarLaplace(0.01)):
+        one, other = (Projected(planar, plane).sample(PLACES, rng=source) for plane in (city.projection, moved))
+        assert (one == other).all()
 
 
 def test_reports_are_those_of_the_channel_through_the_projection(city: Projected) -> None:

@@ -9,6 +9,10 @@
  *     obfuscate({ lat, lon, epsilon: 0.0069, key, label: "trip-1" })              // the same record, the same report
  *     reach(epsilonFor({ level: Math.log(4), radius: 200 }), 0.95)                // metres: 692
  *
+ * One report of a mechanism that Python saved as a .json file:
+ *
+ *     obfuscate({ lat, lon, mechanism: new Interpolated(text) })
+ *
  * A person who moves; staying is free, and every answer is stored with its charge:
  *
  *     const budget = new Budget(localStorage, { epsilon: 0.1, total: 0.5 });
@@ -290,136 +294,6 @@ class Budget {
 /** @param {Account} account */
 const sumOf = (account) => Object.values(account.spent).reduce((sum, units) => sum + units, 0);
 
-// The public lattice of degrees: multiples of a power of ten of a degree, with longer steps in longitude near the poles.
-
-const DECIMALS = 5;
-const TENS = [1, 10, 100, 1000, 10000, 100000];
-const POLAR = 84;
-// Degrees from the pole where a step in longitude becomes a tenth, a hundredth, ... of a step in latitude.
-const POLAR_DEGREES = [
-  5.739170477266787, 0.5729673448571527, 0.0572957890623832, 0.0057295779608575285, 0.0005729577951403726,
-  5.729577951309187e-5,
-];
-
-/** @param {unknown} decimals @returns {number} */
-function asDecimals(decimals) {
-  if (typeof decimals !== "number") throw new TypeError("decimals must be a number");
-  if (!(Number.isInteger(decimals) && decimals >= 0 && decimals <= DECIMALS))
-    throw new RangeError(`decimals must be a whole number from 0 to ${DECIMALS}, got ${decimals}`);
-  return decimals;
-}
-
-/** How many decimals longitudes have in a row; -1 for steps of ten degrees.
- * @param {number} row
- * @param {number} decimals */
-function longitudeDecimals(row, decimals) {
-  const scale = TENS[decimals];
-  const fromPole = 90 * scale - Math.abs(row);
-  if (fromPole > (90 - POLAR) * scale) return decimals;
-  let left = decimals;
-  for (let power = 0; power <= decimals; power += 1)
-    if (fromPole <= Math.floor(POLAR_DEGREES[power] * scale)) left -= 1;
-  return left;
-}
-
-/** The longitude of a column of steps of 10^-decimals degrees, above -180 and at most 180.
- * @param {number} column
- * @param {number} decimals */
-function wrapped(column, decimals) {
-  const [scale, step] = decimals < 0 ? [1, 10] : [TENS[decimals], 1];
-  const half = (180 * scale) / step;
-  const turns = Math.ceil((column - half) / (2 * half));
-  return (step * (column - 2 * half * turns)) / scale + 0;
-}
-
-// AES-256 (FIPS 197) of single blocks, and CBC-MAC. A block is four unsigned 32-bit numbers, little-endian.
-
-const SBOX = new Uint8Array(256);
-const MIXED = new Uint32Array(256); // what a byte of the first row contributes to its column
-
-(() => {
-  // p runs through all powers of the generator 3, q through their inverses.
-  let [p, q] = [1, 1];
-  do {
-    p = (p ^ (p << 1) ^ (p & 0x80 ? 0x11b : 0)) & 0xff;
-    q ^= q << 1;
-    q ^= q << 2;
-    q = (q ^ (q << 4)) & 0xff;
-    if (q & 0x80) q ^= 0x09;
-    const turned = q | (q << 8);
-    SBOX[p] = (q ^ (turned >> 7) ^ (turned >> 6) ^ (turned >> 5) ^ (turned >> 4) ^ 0x63) & 0xff;
-  } while (p !== 1);
-  SBOX[0] = 0x63;
-  SBOX.forEach((s, x) => {
-    const twice = (s << 1) ^ (s & 0x80 ? 0x11b : 0);
-    MIXED[x] = twice | (s << 8) | (s << 16) | ((twice ^ s) << 24);
-  });
-})();
-
-/** @param {number} word */
-const substituted = (word) =>
-  SBOX[word & 255] | (SBOX[(word >>> 8) & 255] << 8) | (SBOX[(word >>> 16) & 255] << 16) | (SBOX[word >>> 24] << 24);
-
-/** @param {number} word @param {number} bits */
-const rotated = (word, bits) => (word << bits) | (word >>> (32 - bits));
-
-/** @typedef {(a: number, b: number, c: number, d: number) => Uint32Array} Cipher */
-
-/** AES-256 under a key of 32 bytes: from a block to a block.
- * @param {Uint8Array} key
- * @returns {Cipher} */
-function aes256(key) {
-  const keys = new Uint32Array(60);
-  const view = new DataView(key.buffer, key.byteOffset, 32);
-  let constant = 1;
-  for (let i = 0; i < 60; i += 1) {
-    if (i < 8) {
-      keys[i] = view.getUint32(4 * i, true);
-      continue;
-    }
-    let word = keys[i - 1];
-    if (i % 8 === 0) {
-      word = substituted(rotated(word, 24)) ^ constant;
-      constant *= 2;
-    } else if (i % 8 === 4) word = substituted(word);
-    keys[i] = keys[i - 8] ^ word;
-  }
-  /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
-  const mixed = (a, b, c, d, i) =>
-    MIXED[a & 255] ^
-    rotated(MIXED[(b >>> 8) & 255], 8) ^
-    rotated(MIXED[(c >>> 16) & 255], 16) ^
-    rotated(MIXED[d >>> 24], 24) ^
-    keys[i];
-  /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
-  const last = (a, b, c, d, i) =>
-    (SBOX[a & 255] | (SBOX[(b >>> 8) & 255] << 8) | (SBOX[(c >>> 16) & 255] << 16) | (SBOX[d >>> 24] << 24)) ^ keys[i];
-  return (a, b, c, d) => {
-    a ^= keys[0];
-    b ^= keys[1];
-    c ^= keys[2];
-    d ^= keys[3];
-    for (let i = 4; i < 56; i += 4) {
-      const [e, f, g] = [mixed(a, b, c, d, i), mixed(b, c, d, a, i + 1), mixed(c, d, a, b, i + 2)];
-      d = mixed(d, a, b, c, i + 3);
-      a = e;
-      b = f;
-      c = g;
-    }
-    return Uint32Array.of(last(a, b, c, d, 56), last(b, c, d, a, 57), last(c, d, a, b, 58), last(d, a, b, c, 59));
-  };
-}
-
-/** CBC-MAC over blocks; a cipher's result goes in where a MAC is continued.
- * @param {Cipher} cipher
- * @param {...(Uint32Array | number[])} blocks
- * @returns {Uint32Array} */
-function cbcMac(cipher, ...blocks) {
-  let [a, b, c, d] = [0, 0, 0, 0];
-  for (const block of blocks) [a, b, c, d] = cipher(a ^ block[0], b ^ block[1], c ^ block[2], d ^ block[3]);
-  return Uint32Array.of(a, b, c, d);
-}
-
 // BLAKE2b (RFC 7693) with a key and a personalisation. A number of 64 bits is two unsigned halves, the low one first.
 
 // biome-ignore format: a table
@@ -505,21 +379,22 @@ function compress(h, length, isLast) {
 
 /** BLAKE2b of a message of less than 2^32 bytes.
  * @param {Uint8Array} message
- * @param {{ key: Uint8Array, size: number, person?: string }} options `person` is at most 16 characters of ASCII
+ * @param {{ key?: Uint8Array, size: number, person?: string }} options `person` is at most 16 characters of ASCII
  * @returns {Uint8Array} */
-function blake2b(message, { key, size, person = "" }) {
+function blake2b(message, { key = new Uint8Array(0), size, person = "" }) {
   const parameters = new Uint8Array(64);
   parameters.set([size, key.length, 1, 1]);
   parameters.set(new TextEncoder().encode(person), 48);
   const h = IV.map((word, i) => word ^ new DataView(parameters.buffer).getUint32(4 * i, true));
-  const data = new Uint8Array(BLOCK * (1 + Math.ceil(message.length / BLOCK)));
+  const before = key.length ? BLOCK : 0;
+  const data = new Uint8Array(Math.max(before + BLOCK * Math.ceil(message.length / BLOCK), BLOCK));
   data.set(key);
-  data.set(message, BLOCK);
+  data.set(message, before);
   const view = new DataView(data.buffer);
   for (let start = 0; start < data.length; start += BLOCK) {
     for (let i = 0; i < 32; i += 1) m[i] = view.getUint32(start + 4 * i, true);
     const isLast = start + BLOCK === data.length;
-    compress(h, isLast ? BLOCK + message.length : start + BLOCK, isLast);
+    compress(h, isLast ? before + message.length : start + BLOCK, isLast);
   }
   v.fill(0);
   m.fill(0);
@@ -663,6 +538,506 @@ function rint(x) {
   const floor = Math.floor(x);
   const rest = x - floor;
   return (rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor) + 0;
+}
+
+// The azimuthal equidistant plane of WGS84 around an origin: the distance and the direction of the geodesic to a place.
+// The integrals of Bessel's equations are sums over four nodes (Gauss and Legendre): exact to rounding up to 1000 km.
+
+
+const FLATTENING = 1 / 298.257223563;
+const AXES = 1 - FLATTENING; // the ratio of the half axes
+const SMALLER_AXIS = 6378137 * AXES;
+const BEYOND = (1 - AXES * AXES) / (AXES * AXES); // the square of the second eccentricity
+const FARTHEST = 1e6;
+const TURNS = 7; // each divides the error of the longitude by 300
+// Nodes between 0 and 1, and their weights.
+const NODES = [
+  [0.06943184420297371, 0.17392742256872692],
+  [0.33000947820757187, 0.32607257743127305],
+  [0.6699905217924281, 0.32607257743127305],
+  [0.9305681557970262, 0.17392742256872692],
+];
+
+/** The largest ratio of the distance in the plane to that on the ground, between any two places so near to the origin.
+ * @param {number} distance in metres */
+function largestScale(distance) {
+  const arc = distance / SMALLER_AXIS;
+  return arc > 0 ? arc / cosSin(arc)[1] : 1;
+}
+
+/** Metres to the east and to the north in the plane around an origin; a RangeError beyond 1000 km.
+ * @param {readonly number[]} origin longitude and latitude in degrees
+ * @param {number} lon
+ * @param {number} lat
+ * @returns {[number, number]} */
+function toPlane(origin, lon, lat) {
+  const [cosStart, sinStart, start] = reduced(origin[1]);
+  const [cosEnd, sinEnd, end] = reduced(lat);
+  let turn = lon - origin[0];
+  if (Math.abs(turn) > 180) turn -= turn > 0 ? 360 : -360;
+  // The difference of two sines would lose digits.
+  const rise = (AXES * cosSinDegrees(lat - origin[1])[1]) / (start * end);
+  let [wider, arc, east, north, metres] = [turn, 0, 0, 0, 0];
+  for (let i = 0; i < TURNS; i += 1) {
+    const [cosTurn, sinTurn] = cosSinDegrees(wider);
+    const sinHalf = cosSinDegrees(wider / 2)[1];
+    const [p, q] = [cosEnd * sinTurn, rise + 2 * sinStart * cosEnd * sinHalf * sinHalf];
+    const sine = sqrt(p * p + q * q);
+    if (sine === 0) return [0, 0];
+    [east, north] = [p / sine, q / sine];
+    arc = atan2(sine, sinStart * sinEnd + cosStart * cosEnd * cosTurn);
+    if (!(arc * SMALLER_AXIS < 1.01 * FARTHEST)) break;
+    let more = 0;
+    metres = 0;
+    for (const [node, weight] of NODES) {
+      const [cos, sin] = cosSin(arc * node);
+      const height = sinStart * cos + north * cosStart * sin;
+      const longer = sqrt(1 + BEYOND * height * height);
+      more += (weight * (1 + AXES)) / (1 + AXES * longer);
+      metres += weight * longer;
+    }
+    metres *= arc * SMALLER_AXIS;
+    wider = turn + (FLATTENING * east * cosStart * arc * more) / DEGREE;
+  }
+  if (!(metres > 0 && metres <= FARTHEST)) throw new RangeError("the place is more than 1000 km from the origin");
+  return [metres * east, metres * north];
+}
+
+/** Cosine and sine of the reduced latitude, and what they were divided by.
+ * @param {number} lat
+ * @returns {[number, number, number]} */
+function reduced(lat) {
+  const [cos, sin] = cosSinDegrees(lat);
+  const length = sqrt(cos * cos + AXES * sin * (AXES * sin));
+  return [cos / length, (AXES * sin) / length, length];
+}
+
+// A channel between the sites of a grid as a mechanism of every place, from a file that Python wrote.
+
+
+/** @typedef {(place: [number, number], purpose: () => string) => Pairs} Source of the words for a place and a purpose */
+/** @typedef {{ xy: Float64Array, grid: number[] | null }} Sites */
+
+const FORMAT = "geoind mechanism 1";
+const MOST_ENTRIES = 1 << 23;
+const SUM_TOLERANCE = 1e-9;
+const LOCAL_RADIUS = 100000;
+const LONGEST = 256;
+
+/** A place becomes one of the four sites around it, drawn with bilinear weights, and the report is drawn from the site's row.
+ *
+ * The file is checked, and epsilon is measured: the privacy loss per metre between any two places of the domain. */
+class Interpolated {
+  #grid;
+  #matrix;
+  #reports;
+  #origin;
+  #domain;
+  #doubles;
+  #digest = "";
+
+  /** @param {string} text the content of a .json file of `save_mechanism` or `geoind optimal`
+   * @throws {TypeError | RangeError} for everything else, and for a matrix that does not keep the promise of the file */
+  constructor(text) {
+    const about = asMembers(text);
+    const inputs = asSites(about.inputs, "inputs");
+    const outputs = about.outputs === null ? inputs : asSites(about.outputs, "outputs");
+    const [count, width] = [inputs.xy.length / 2, outputs.xy.length / 2];
+    if (!inputs.grid) throw new RangeError("inputs must be a grid");
+    if (count * Math.max(count, width) > MOST_ENTRIES) throw new RangeError("the matrix has too many entries");
+    this.#grid = inputs.grid;
+    this.#matrix = asStochastic(asBytes(about.matrix, 8 * count * width), count, width);
+    this.#doubles = [this.#matrix, inputs.xy, outputs.xy];
+    this.#reports = asPlaces(about.reports, "reports");
+    if (this.#reports.length !== width) throw new RangeError("reports must be one place for each output");
+    const [origin] = asPlaces([about.projection], "projection");
+    this.#origin = origin;
+    this.#domain = about.domain === null ? null : asBox(about.domain);
+    const promised = asPositive(about.epsilon, "epsilon");
+    /** Privacy loss per metre on the ground, between any two places of the domain: measured. */
+    this.epsilon = steepest(this.#matrix, this.#grid) * largestScale(this.#radius());
+    if (!(this.epsilon <= promised))
+      throw new RangeError(`the file promises epsilon ${promised}, but ${this.epsilon} was measured`);
+  }
+
+  /** The report of one valid location.
+   * @param {number} lon
+   * @param {number} lat
+   * @param {Source} source
+   * @returns {{ lat: number, lon: number }} */
+  sample(lon, lat, source) {
+    const [x, y] = this.#within(lon, lat);
+    const [west, south, cell, columns, rows] = this.#grid;
+    const [column, east] = between((x - west) / cell, columns - 1);
+    const [row, north] = between((y - south) / cell, rows - 1);
+    const weights = [(1 - east) * (1 - north), east * (1 - north), (1 - east) * north, east * north];
+    const around = source([lon, lat], () => `Interpolated ${this.#purpose()}`);
+    const corner = choose(weights, around);
+    const [i, j] = [column + (corner & 1), row + (corner >> 1)];
+    const width = this.#reports.length;
+    const law = this.#matrix.subarray((j * columns + i) * width, (j * columns + i + 1) * width);
+    const here = source([west + cell * i, south + cell * j], () => this.#purpose());
+    const [longitude, latitude] = this.#reports[choose(law, here)];
+    return { lat: latitude, lon: longitude };
+  }
+
+  /** The name of the keyed words of a row, as in Python; a digest of megabytes, so only where it is needed. */
+  #purpose() {
+    this.#digest ||= `Channel ${digestOf(this.#doubles)}`;
+    return this.#digest;
+  }
+
+  /** A place of the domain in the plane.
+   * @param {number} lon @param {number} lat */
+  #within(lon, lat) {
+    const outside = new RangeError("the location lies outside the domain of the mechanism");
+    if (this.#domain) {
+      const [west, south, east, north] = this.#domain;
+      if (!(lon >= west && lon <= east && lat >= south && lat <= north)) throw outside;
+      return toPlane(this.#origin, lon, lat);
+    }
+    const [x, y] = toPlane(this.#origin, lon, lat);
+    if (!(sqrt(x * x + y * y) <= LOCAL_RADIUS)) throw outside;
+    return [x, y];
+  }
+
+  /** The distance within which the domain lies of the origin. */
+  #radius() {
+    if (!this.#domain) return LOCAL_RADIUS;
+    const [west, south, east, north] = this.#domain;
+    const corners = [west, east].flatMap((lon) => [south, north].map((lat) => toPlane(this.#origin, lon, lat)));
+    return Math.max(...corners.map(([x, y]) => sqrt(x * x + y * y)));
+  }
+}
+
+/** The members of the file.
+ * @param {unknown} text @returns {Record<string, unknown>} */
+function asMembers(text) {
+  if (typeof text !== "string") throw new TypeError("a mechanism must be the text of a file");
+  let about = null;
+  try {
+    about = JSON.parse(text);
+  } catch {
+    // The error of the parser quotes the text.
+  }
+  if (about?.format !== FORMAT || about.interpolated !== true || about.metric !== "euclidean")
+    throw new RangeError(`the text must be JSON of an interpolated ${FORMAT}`);
+  return about;
+}
+
+/** @param {unknown} values @param {string} name @param {number} [count] @returns {number[]} */
+function asNumbers(values, name, count) {
+  if (!Array.isArray(values) || (count !== undefined && values.length !== count))
+    throw new RangeError(`${name} must be a list${count === undefined ? "" : ` of ${count} numbers`}`);
+  return values.map((value) => asFinite(value, name));
+}
+
+/** @param {unknown} values @param {string} name @returns {number[][]} */
+function asPairs(values, name) {
+  if (!Array.isArray(values)) throw new RangeError(`${name} must be a list of places`);
+  return values.map((value) => asNumbers(value, name, 2));
+}
+
+/** Longitudes and latitudes.
+ * @param {unknown} values @param {string} name */
+const asPlaces = (values, name) => asPairs(values, name).map(([lon, lat]) => asLonLat(lat, lon));
+
+/** A grid of x, y, cell, columns and rows, or a list of places.
+ * @param {unknown} values @param {string} name @returns {Sites} */
+function asSites(values, name) {
+  if (Array.isArray(values) && Array.isArray(values[0]))
+    return { xy: Float64Array.from(asPairs(values, name).flat()), grid: null };
+  const grid = asNumbers(values, name, 5);
+  const [x, y, cell, columns, rows] = grid;
+  asPositive(cell, `the cell of ${name}`);
+  const count = columns * rows;
+  if (!(Number.isInteger(columns) && Number.isInteger(rows) && columns > 0 && rows > 0 && count <= MOST_ENTRIES))
+    throw new RangeError(`${name} must have whole numbers of columns and rows`);
+  const xy = new Float64Array(2 * count);
+  for (let i = 0; i < count; i += 1) {
+    xy[2 * i] = x + cell * (i % columns);
+    xy[2 * i + 1] = y + cell * Math.floor(i / columns);
+  }
+  return { xy, grid: Math.min(columns, rows) > 1 ? grid : null };
+}
+
+/** West, south, east and north in degrees.
+ * @param {unknown} values */
+function asBox(values) {
+  const box = asNumbers(values, "domain", 4);
+  const [west, south, east, north] = box;
+  asLonLat(south, west);
+  asLonLat(north, east);
+  if (!(west <= east && south <= north && east - west <= 90)) throw new RangeError("domain must be a box of degrees");
+  return box;
+}
+
+/** @param {unknown} text in base 64 @param {number} size */
+function asBytes(text, size) {
+  let bytes = "";
+  try {
+    bytes = atob(String(text));
+  } catch {
+    // The length is wrong, too.
+  }
+  if (bytes.length !== size) throw new RangeError(`matrix must be ${size} bytes in base 64`);
+  const view = new DataView(new ArrayBuffer(size));
+  for (let i = 0; i < size; i += 1) view.setUint8(i, bytes.charCodeAt(i));
+  return view;
+}
+
+/** @param {DataView} view @param {number} count @param {number} width @returns {Float64Array} */
+function asStochastic(view, count, width) {
+  const matrix = new Float64Array(count * width);
+  for (let row = 0; row < count; row += 1) {
+    for (let at = row * width; at < (row + 1) * width; at += 1) {
+      matrix[at] = view.getFloat64(8 * at, true);
+      if (!(matrix[at] >= 0)) throw new RangeError("matrix must hold probabilities");
+    }
+    if (!(Math.abs(rowSum(matrix, row * width, width) - 1) <= SUM_TOLERANCE))
+      throw new RangeError(`row ${row} of matrix must sum to 1`);
+  }
+  return matrix;
+}
+
+/** @param {Float64Array} values @param {number} start @param {number} count */
+function rowSum(values, start, count) {
+  let sum = 0;
+  for (let i = start; i < start + count; i += 1) sum += values[i];
+  return sum;
+}
+
+/** The digest of matrix, inputs and outputs, as in Python.
+ * @param {readonly Float64Array[]} doubles */
+function digestOf(doubles) {
+  const view = new DataView(new ArrayBuffer(8 * doubles.reduce((sum, values) => sum + values.length, 0)));
+  let at = 0;
+  for (const values of doubles)
+    for (let i = 0; i < values.length; i += 1, at += 8) view.setFloat64(at, values[i] + 0, true);
+  return toHex(blake2b(new Uint8Array(view.buffer), { size: 16 }));
+}
+
+/** The privacy loss per metre in the plane: the largest slope of the logarithm of a probability at a corner of a square.
+ * @param {Float64Array} matrix @param {number[]} grid */
+function steepest(matrix, [, , cell, columns, rows]) {
+  const width = matrix.length / (columns * rows);
+  // Probabilities are entries over the sum of their row.
+  const sums = Float64Array.from({ length: columns * rows }, (_, site) => rowSum(matrix, site * width, width));
+  let most = 0;
+  for (let site = 0; site < columns * (rows - 1); site += 1) {
+    if ((site + 1) % columns === 0) continue;
+    for (let z = 0; z < width; z += 1) {
+      const a = matrix[site * width + z] / sums[site];
+      const b = matrix[(site + 1) * width + z] / sums[site + 1];
+      const c = matrix[(site + columns) * width + z] / sums[site + columns];
+      const d = matrix[(site + columns + 1) * width + z] / sums[site + columns + 1];
+      // What is possible at no corner is 0 / 0, which is not greater than anything.
+      for (let corner = 0; corner < 4; corner += 1) {
+        const value = corner < 2 ? (corner < 1 ? a : b) : corner < 3 ? c : d;
+        const across = (corner < 2 ? b - a : d - c) / value;
+        const along = (corner % 2 < 1 ? c - a : d - b) / value;
+        const slope = across * across + along * along;
+        if (slope > most) most = slope;
+      }
+    }
+  }
+  return sqrt(most) / cell;
+}
+
+/** The number of a square along one axis, and the share of it that is passed; beyond the last one its end.
+ * @param {number} steps @param {number} last @returns {[number, number]} */
+function between(steps, last) {
+  const clipped = Math.min(Math.max(steps, 0), last);
+  const base = Math.min(Math.floor(clipped), last - 1);
+  return [base, clipped - base];
+}
+
+/** The number of an entry of a row, each with the probability entry / sum of the row, exactly.
+ * @param {ArrayLike<number>} row
+ * @param {Pairs} pairs */
+function choose(row, pairs) {
+  const first = pairs(0);
+  const uniform = unit(first[1], first[0]);
+  const room = twoTo(-52) * (row.length + 8);
+  const sums = new Float64Array(row.length);
+  let total = 0;
+  for (let i = 0; i < row.length; i += 1) {
+    total += row[i];
+    sums[i] = total;
+  }
+  let found = 0;
+  while (found < row.length - 1 && sums[found] / total <= uniform) found += 1;
+  const below = found > 0 ? sums[found - 1] / total : -1;
+  return uniform - below > room && sums[found] / total - uniform > room ? found : chooseExactly(row, first, pairs);
+}
+
+/** The same with whole numbers, and with more bits where 64 do not decide.
+ * @param {ArrayLike<number>} row @param {Uint32Array} first @param {Pairs} pairs */
+function chooseExactly(row, first, pairs) {
+  let total = 0n;
+  const borders = Array.from(row, (entry) => {
+    total += wholeOf(entry);
+    return total;
+  });
+  /** @param {bigint} value @param {boolean} included */
+  const countOf = (value, included) => {
+    const at = borders.findIndex((border) => (included ? border > value : border >= value));
+    return at < 0 ? borders.length : at;
+  };
+  let [number, bits] = [wordOf(first, 0), 64n];
+  for (let more = 1; more <= LONGEST; more += 1) {
+    const lowest = countOf((number * total) >> bits, true);
+    const highest = countOf(-((-(number + 1n) * total) >> bits), false);
+    if (lowest === highest) return lowest;
+    const pair = pairs(more);
+    number = (number << 128n) | (wordOf(pair, 0) << 64n) | wordOf(pair, 2);
+    bits += 128n;
+  }
+  throw new Error("the random source always returns the same bits");
+}
+
+/** @param {Uint32Array} pair @param {number} at */
+const wordOf = (pair, at) => (BigInt(pair[at + 1]) << 32n) | BigInt(pair[at]);
+
+/** A double that is not negative, as a multiple of 2^-1074.
+ * @param {number} x */
+function wholeOf(x) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, x);
+  const bits = view.getBigUint64(0);
+  const exponent = (bits >> 52n) & 2047n;
+  const digits = bits & 0xfffffffffffffn;
+  return exponent ? (digits | 0x10000000000000n) << (exponent - 1n) : digits;
+}
+
+// The public lattice of degrees: multiples of a power of ten of a degree, with longer steps in longitude near the poles.
+
+const DECIMALS = 5;
+const TENS = [1, 10, 100, 1000, 10000, 100000];
+const POLAR = 84;
+// Degrees from the pole where a step in longitude becomes a tenth, a hundredth, ... of a step in latitude.
+const POLAR_DEGREES = [
+  5.739170477266787, 0.5729673448571527, 0.0572957890623832, 0.0057295779608575285, 0.0005729577951403726,
+  5.729577951309187e-5,
+];
+
+/** @param {unknown} decimals @returns {number} */
+function asDecimals(decimals) {
+  if (typeof decimals !== "number") throw new TypeError("decimals must be a number");
+  if (!(Number.isInteger(decimals) && decimals >= 0 && decimals <= DECIMALS))
+    throw new RangeError(`decimals must be a whole number from 0 to ${DECIMALS}, got ${decimals}`);
+  return decimals;
+}
+
+/** How many decimals longitudes have in a row; -1 for steps of ten degrees.
+ * @param {number} row
+ * @param {number} decimals */
+function longitudeDecimals(row, decimals) {
+  const scale = TENS[decimals];
+  const fromPole = 90 * scale - Math.abs(row);
+  if (fromPole > (90 - POLAR) * scale) return decimals;
+  let left = decimals;
+  for (let power = 0; power <= decimals; power += 1)
+    if (fromPole <= Math.floor(POLAR_DEGREES[power] * scale)) left -= 1;
+  return left;
+}
+
+/** The longitude of a column of steps of 10^-decimals degrees, above -180 and at most 180.
+ * @param {number} column
+ * @param {number} decimals */
+function wrapped(column, decimals) {
+  const [scale, step] = decimals < 0 ? [1, 10] : [TENS[decimals], 1];
+  const half = (180 * scale) / step;
+  const turns = Math.ceil((column - half) / (2 * half));
+  return (step * (column - 2 * half * turns)) / scale + 0;
+}
+
+// AES-256 (FIPS 197) of single blocks, and CBC-MAC. A block is four unsigned 32-bit numbers, little-endian.
+
+const SBOX = new Uint8Array(256);
+const MIXED = new Uint32Array(256); // what a byte of the first row contributes to its column
+
+(() => {
+  // p runs through all powers of the generator 3, q through their inverses.
+  let [p, q] = [1, 1];
+  do {
+    p = (p ^ (p << 1) ^ (p & 0x80 ? 0x11b : 0)) & 0xff;
+    q ^= q << 1;
+    q ^= q << 2;
+    q = (q ^ (q << 4)) & 0xff;
+    if (q & 0x80) q ^= 0x09;
+    const turned = q | (q << 8);
+    SBOX[p] = (q ^ (turned >> 7) ^ (turned >> 6) ^ (turned >> 5) ^ (turned >> 4) ^ 0x63) & 0xff;
+  } while (p !== 1);
+  SBOX[0] = 0x63;
+  SBOX.forEach((s, x) => {
+    const twice = (s << 1) ^ (s & 0x80 ? 0x11b : 0);
+    MIXED[x] = twice | (s << 8) | (s << 16) | ((twice ^ s) << 24);
+  });
+})();
+
+/** @param {number} word */
+const substituted = (word) =>
+  SBOX[word & 255] | (SBOX[(word >>> 8) & 255] << 8) | (SBOX[(word >>> 16) & 255] << 16) | (SBOX[word >>> 24] << 24);
+
+/** @param {number} word @param {number} bits */
+const rotated = (word, bits) => (word << bits) | (word >>> (32 - bits));
+
+/** @typedef {(a: number, b: number, c: number, d: number) => Uint32Array} Cipher */
+
+/** AES-256 under a key of 32 bytes: from a block to a block.
+ * @param {Uint8Array} key
+ * @returns {Cipher} */
+function aes256(key) {
+  const keys = new Uint32Array(60);
+  const view = new DataView(key.buffer, key.byteOffset, 32);
+  let constant = 1;
+  for (let i = 0; i < 60; i += 1) {
+    if (i < 8) {
+      keys[i] = view.getUint32(4 * i, true);
+      continue;
+    }
+    let word = keys[i - 1];
+    if (i % 8 === 0) {
+      word = substituted(rotated(word, 24)) ^ constant;
+      constant *= 2;
+    } else if (i % 8 === 4) word = substituted(word);
+    keys[i] = keys[i - 8] ^ word;
+  }
+  /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
+  const mixed = (a, b, c, d, i) =>
+    MIXED[a & 255] ^
+    rotated(MIXED[(b >>> 8) & 255], 8) ^
+    rotated(MIXED[(c >>> 16) & 255], 16) ^
+    rotated(MIXED[d >>> 24], 24) ^
+    keys[i];
+  /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
+  const last = (a, b, c, d, i) =>
+    (SBOX[a & 255] | (SBOX[(b >>> 8) & 255] << 8) | (SBOX[(c >>> 16) & 255] << 16) | (SBOX[d >>> 24] << 24)) ^ keys[i];
+  return (a, b, c, d) => {
+    a ^= keys[0];
+    b ^= keys[1];
+    c ^= keys[2];
+    d ^= keys[3];
+    for (let i = 4; i < 56; i += 4) {
+      const [e, f, g] = [mixed(a, b, c, d, i), mixed(b, c, d, a, i + 1), mixed(c, d, a, b, i + 2)];
+      d = mixed(d, a, b, c, i + 3);
+      a = e;
+      b = f;
+      c = g;
+    }
+    return Uint32Array.of(last(a, b, c, d, 56), last(b, c, d, a, 57), last(c, d, a, b, 58), last(d, a, b, c, 59));
+  };
+}
+
+/** CBC-MAC over blocks; a cipher's result goes in where a MAC is continued.
+ * @param {Cipher} cipher
+ * @param {...(Uint32Array | number[])} blocks
+ * @returns {Uint32Array} */
+function cbcMac(cipher, ...blocks) {
+  let [a, b, c, d] = [0, 0, 0, 0];
+  for (const block of blocks) [a, b, c, d] = cipher(a ^ block[0], b ^ block[1], c ^ block[2], d ^ block[3]);
+  return Uint32Array.of(a, b, c, d);
 }
 
 // Sources of random 64-bit words, in pairs: four unsigned 32-bit numbers, the low half of a word first.
@@ -1311,7 +1686,8 @@ function enoughNoise(epsilon) {
   return epsilon;
 }
 
-/** A geo-indistinguishable report of a true location: the exact rounding of a draw from the spherical Laplace law.
+/** A geo-indistinguishable report of a true location: the exact rounding of a draw from the spherical Laplace law, or a
+ * report of a mechanism from a file.
  *
  * @param {object} options
  * @param {number} options.lat the true latitude, in degrees
@@ -1320,20 +1696,31 @@ function enoughNoise(epsilon) {
  * @param {number} [options.radius] in metres
  * @param {number} [options.epsilon] privacy loss per metre, instead of level and radius
  * @param {number} [options.decimals] of a degree, 0 to 5
+ * @param {Interpolated} [options.mechanism] instead of epsilon and decimals
  * @param {Uint8Array | string} [options.key] 32 secret bytes, or 64 hexadecimal digits: the same record gets the same report
  * @param {Label} [options.label] the record's identity, with a key
  * @returns {{ lat: number, lon: number }} on the public lattice
  * @throws {TypeError | RangeError} before anything is drawn
  */
-function obfuscate({ lat, lon, level, radius, epsilon, decimals, key, label }) {
-  const mechanism = globe(enoughNoise(asEpsilon({ epsilon, level, radius })), decimals);
-  const [longitude, latitude] = asLonLat(lat, lon);
-  if (key === undefined) {
-    if (label !== undefined) throw new TypeError("label goes with a key");
-    return mechanism.sample(longitude, latitude, systemPairs);
+function obfuscate({ lat, lon, level, radius, epsilon, decimals, mechanism, key, label }) {
+  if (mechanism !== undefined) {
+    if (!(mechanism instanceof Interpolated)) throw new TypeError("mechanism must be an Interpolated");
+    if ([level, radius, epsilon, decimals].some((option) => option !== undefined))
+      throw new TypeError("give a mechanism, or epsilon, or level and radius, not several of them");
   }
-  if (label === undefined) throw new TypeError("key needs a label: the identity of the record");
-  return mechanism.sample(longitude, latitude, keyedPairs(asKey(key), label, [longitude, latitude], mechanism.purpose));
+  const chosen = mechanism ?? globe(enoughNoise(asEpsilon({ epsilon, level, radius })), decimals);
+  const [longitude, latitude] = asLonLat(lat, lon);
+  if (key === undefined && label !== undefined) throw new TypeError("label goes with a key");
+  if (key !== undefined && label === undefined) throw new TypeError("key needs a label: the identity of the record");
+  /** @type {Source} */
+  const source = (place, purpose) =>
+    key === undefined || label === undefined ? systemPairs : keyedPairs(asKey(key), label, place, purpose());
+  if (chosen instanceof Interpolated) return chosen.sample(longitude, latitude, source);
+  return chosen.sample(
+    longitude,
+    latitude,
+    source([longitude, latitude], () => chosen.purpose),
+  );
 }
 
 /** The metres within which a report lies of the truth with at least this probability.
@@ -2002,6 +2389,7 @@ class PrivateZone {
 export {
   Budget,
   BudgetExceededError,
+  Interpolated,
   PrivateZone,
   SamePlace,
   SparseVector,

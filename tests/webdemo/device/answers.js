@@ -25,6 +25,9 @@ export function differences(geoind, answers) {
     }
   for (const { person, cell, report, ...place } of answers["same places"])
     compare(`${person} ${cell}`, new geoind.SamePlace(key, { cell }).obfuscate({ ...place, person }), report);
+  const mechanism = new geoind.Interpolated(JSON.stringify(answers.city.file));
+  for (const { report, ...record } of answers.city.records)
+    compare(`city ${record.label}`, geoind.obfuscate({ ...record, mechanism, key }), report);
   for (const { why, method, person, steps, state } of answers.sessions) {
     const session = new geoind.TraceSession(new geoind.SparseVector(method), { key, person });
     for (const [time, lon, lat, ...answer] of steps)

@@ -18,7 +18,7 @@ INLINE = RUNNER.replace("export ", "")
 def damaged() -> dict[str, Any]:
     """Return the answers, each of another place."""
     wrong = json.loads(json.dumps(ANSWERS))
-    for case in wrong["lonlat"] + wrong["same places"]:
+    for case in wrong["lonlat"] + wrong["same places"] + wrong["city"]["records"]:
         case["report"][0] += 1e-5
     for name in wrong["reports"]:
         wrong["reports"][name] = [[lon + 1e-5, lat] for lon, lat in wrong["reports"][name]]
@@ -30,9 +30,8 @@ def damaged() -> dict[str, Any]:
 def test_node_has_the_known_answers(script: Script) -> None:
     run = f"{INLINE}; return differences(geoind, given)"
     assert script(run, ANSWERS) == []
-    assert len(script(run, damaged())) == len(ANSWERS["lonlat"]) + 12 + len(ANSWERS["same places"]) + len(
-        ANSWERS["sessions"]
-    )
+    cases = ANSWERS["lonlat"] + ANSWERS["same places"] + ANSWERS["city"]["records"] + ANSWERS["sessions"]
+    assert len(script(run, damaged())) == 12 + len(cases)
 
 
 @pytest.fixture

@@ -27,6 +27,11 @@ TYPES = [
     f"obfuscate({{ {GOOD}, epsilon: 0.01, {KEY}, label: {{}} }})",
     f"obfuscate({{ {GOOD}, epsilon: 0.01, key: 5, label: 'a' }})",
     f"obfuscate({{ {GOOD}, epsilon: 0.01, decimals: '5' }})",
+    f"obfuscate({{ {GOOD}, mechanism: {{}} }})",
+    f"obfuscate({{ {GOOD}, mechanism: null }})",
+    f"obfuscate({{ {GOOD}, mechanism: city, epsilon: 0.01 }})",
+    f"obfuscate({{ {GOOD}, mechanism: city, {KEY} }})",
+    "new Interpolated({})",
     "obfuscate()",
     "reach('0.01', 0.5)",
     "new TraceSession({ fresh: 0.01 })",
@@ -45,6 +50,8 @@ RANGES = [
     *(f"obfuscate({{ lat: 48.8584, lon: {bad}, epsilon: 0.01 }})" for bad in ("180.1", "-181", "NaN")),
     *(f"obfuscate({{ {GOOD}, epsilon: 0.01, decimals: {bad} }})" for bad in ("6", "-1", "2.5", "NaN")),
     f"obfuscate({{ {GOOD}, level: 1, radius: 0 }})",
+    f"obfuscate({{ {GOOD}, mechanism: city }})",
+    "new Interpolated('{}')",
     f"obfuscate({{ {GOOD}, epsilon: 0.01, key: new Uint8Array(16), label: 'a' }})",
     f"obfuscate({{ {GOOD}, epsilon: 0.01, key: 'secret', label: 'a' }})",
     f"obfuscate({{ {GOOD}, epsilon: 0.01, {KEY}, label: 0.5 }})",
@@ -76,7 +83,12 @@ const storage = { getItem: () => null, setItem() { throw new Error("written"); }
 const budget = new Budget(storage, { epsilon: 0.1 });
 const method = new SparseVector({ fresh: 0.01, test: 0.01, limit: 1000 });
 const draw = crypto.getRandomValues.bind(crypto);
-const names = { ...geoind, storage, budget, method };
+const matrix = Buffer.from(new Float64Array(16).fill(0.25).buffer).toString("base64");
+const city = new geoind.Interpolated(JSON.stringify({
+    format: "geoind mechanism 1", interpolated: true, metric: "euclidean", epsilon: 0.01, projection: [10, 50],
+    inputs: [0, 0, 100, 2, 2], outputs: null, domain: null, reports: Array(4).fill([10, 50]), matrix,
+}));
+const names = { ...geoind, storage, budget, method, city };
 let drawn = 0;
 crypto.getRandomValues = (array) => { drawn += array.length === 4; return draw(array); };
 return given.map((call) => {

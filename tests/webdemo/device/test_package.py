@@ -17,10 +17,13 @@ LARGEST = 15_000
 """Bytes of the module, minified and compressed."""
 
 USE = """
-import { Budget, obfuscate, SparseVector, TraceSession } from "geoind";
+import { Budget, Interpolated, obfuscate, SparseVector, TraceSession } from "geoind";
 const report: { lat: number; lon: number } = obfuscate({ lat: 48.8584, lon: 2.2945, level: 1.4, radius: 200 });
 const budget = new Budget(localStorage, { epsilon: 0.1 });
 new TraceSession(SparseVector.forAccuracy(500), { person: "ana", budget });
+const city = new Interpolated("{}");
+const epsilon: number = city.epsilon;
+obfuscate({ lat: 48.8584, lon: 2.2945, mechanism: city, key: new Uint8Array(32), label: "trip-1" });
 // @ts-expect-error: a latitude is a number
 obfuscate({ lat: "48", lon: report.lon, epsilon: 0.01 });
 """

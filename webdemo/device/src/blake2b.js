@@ -83,21 +83,22 @@ function compress(h, length, isLast) {
 
 /** BLAKE2b of a message of less than 2^32 bytes.
  * @param {Uint8Array} message
- * @param {{ key: Uint8Array, size: number, person?: string }} options `person` is at most 16 characters of ASCII
+ * @param {{ key?: Uint8Array, size: number, person?: string }} options `person` is at most 16 characters of ASCII
  * @returns {Uint8Array} */
-export function blake2b(message, { key, size, person = "" }) {
+export function blake2b(message, { key = new Uint8Array(0), size, person = "" }) {
   const parameters = new Uint8Array(64);
   parameters.set([size, key.length, 1, 1]);
   parameters.set(new TextEncoder().encode(person), 48);
   const h = IV.map((word, i) => word ^ new DataView(parameters.buffer).getUint32(4 * i, true));
-  const data = new Uint8Array(BLOCK * (1 + Math.ceil(message.length / BLOCK)));
+  const before = key.length ? BLOCK : 0;
+  const data = new Uint8Array(Math.max(before + BLOCK * Math.ceil(message.length / BLOCK), BLOCK));
   data.set(key);
-  data.set(message, BLOCK);
+  data.set(message, before);
   const view = new DataView(data.buffer);
   for (let start = 0; start < data.length; start += BLOCK) {
     for (let i = 0; i < 32; i += 1) m[i] = view.getUint32(start + 4 * i, true);
     const isLast = start + BLOCK === data.length;
-    compress(h, isLast ? BLOCK + message.length : start + BLOCK, isLast);
+    compress(h, isLast ? before + message.length : start + BLOCK, isLast);
   }
   v.fill(0);
   m.fill(0);

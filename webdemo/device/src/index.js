@@ -7,6 +7,10 @@
  *     obfuscate({ lat, lon, epsilon: 0.0069, key, label: "trip-1" })              // the same record, the same report
  *     reach(epsilonFor({ level: Math.log(4), radius: 200 }), 0.95)                // metres: 692
  *
+ * One report of a mechanism that Python saved as a .json file:
+ *
+ *     obfuscate({ lat, lon, mechanism: new Interpolated(text) })
+ *
  * A person who moves; staying is free, and every answer is stored with its charge:
  *
  *     const budget = new Budget(localStorage, { epsilon: 0.1, total: 0.5 });
@@ -23,6 +27,7 @@
  */
 
 export { Budget, BudgetExceededError } from "./budget.js";
+export { Interpolated } from "./interpolated.js";
 export { epsilonFor, obfuscate, reach } from "./obfuscate.js";
 export { SamePlace } from "./same_place.js";
 export { SparseVector, TraceSession } from "./session.js";

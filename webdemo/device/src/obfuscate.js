@@ -1,6 +1,7 @@
 // One report of a true location.
 
 import { asEpsilon, asKey, asLonLat } from "./checks.js";
+import { Interpolated } from "./interpolated.js";
 import { DECIMALS } from "./lattice.js";
 import { keyedPairs, systemPairs } from "./randomness.js";
 import { SphericalLaplace } from "./spherical.js";
@@ -28,7 +29,8 @@ export function enoughNoise(epsilon) {
   return epsilon;
 }
 
-/** A geo-indistinguishable report of a true location: the exact rounding of a draw from the spherical Laplace law.
+/** A geo-indistinguishable report of a true location: the exact rounding of a draw from the spherical Laplace law, or a
+ * report of a mechanism from a file.
  *
  * @param {object} options
  * @param {number} options.lat the true latitude, in degrees
@@ -37,20 +39,31 @@ export function enoughNoise(epsilon) {
  * @param {number} [options.radius] in metres
  * @param {number} [options.epsilon] privacy loss per metre, instead of level and radius
  * @param {number} [options.decimals] of a degree, 0 to 5
+ * @param {Interpolated} [options.mechanism] instead of epsilon and decimals
  * @param {Uint8Array | string} [options.key] 32 secret bytes, or 64 hexadecimal digits: the same record gets the same report
  * @param {import("./randomness.js").Label} [options.label] the record's identity, with a key
  * @returns {{ lat: number, lon: number }} on the public lattice
  * @throws {TypeError | RangeError} before anything is drawn
  */
-export function obfuscate({ lat, lon, level, radius, epsilon, decimals, key, label }) {
-  const mechanism = globe(enoughNoise(asEpsilon({ epsilon, level, radius })), decimals);
-  const [longitude, latitude] = asLonLat(lat, lon);
-  if (key === undefined) {
-    if (label !== undefined) throw new TypeError("label goes with a key");
-    return mechanism.sample(longitude, latitude, systemPairs);
+export function obfuscate({ lat, lon, level, radius, epsilon, decimals, mechanism, key, label }) {
+  if (mechanism !== undefined) {
+    if (!(mechanism instanceof Interpolated)) throw new TypeError("mechanism must be an Interpolated");
+    if ([level, radius, epsilon, decimals].some((option) => option !== undefined))
+      throw new TypeError("give a mechanism, or epsilon, or level and radius, not several of them");
   }
-  if (label === undefined) throw new TypeError("key needs a label: the identity of the record");
-  return mechanism.sample(longitude, latitude, keyedPairs(asKey(key), label, [longitude, latitude], mechanism.purpose));
+  const chosen = mechanism ?? globe(enoughNoise(asEpsilon({ epsilon, level, radius })), decimals);
+  const [longitude, latitude] = asLonLat(lat, lon);
+  if (key === undefined && label !== undefined) throw new TypeError("label goes with a key");
+  if (key !== undefined && label === undefined) throw new TypeError("key needs a label: the identity of the record");
+  /** @type {import("./interpolated.js").Source} */
+  const source = (place, purpose) =>
+    key === undefined || label === undefined ? systemPairs : keyedPairs(asKey(key), label, place, purpose());
+  if (chosen instanceof Interpolated) return chosen.sample(longitude, latitude, source);
+  return chosen.sample(
+    longitude,
+    latitude,
+    source([longitude, latitude], () => chosen.purpose),
+  );
 }
 
 /** The metres within which a report lies of the truth with at least this probability.
