@@ -267,6 +267,7 @@ def _solve(
             # The constraints of a path imply that of its ends, so a table of distances may be replaced by its
             # shortest paths; the extension of columns needs the triangle inequality.
             apart=apart if triangles else floyd_warshall(apart),
+            along=_along(task.inputs)[members],
             reference=reference,
             epsilon=task.epsilon,
             largest_exponent=LARGEST_EXPONENT,
@@ -326,6 +327,12 @@ def _solve(
     objective = min(found.last.objective, known.last.objective)
     last = replace(found.last, objective=objective, bound=bound)
     return replace(found, last=last, stopped="optimal" if last.gap <= tolerance else found.stopped)
+
+
+def _along(sites: Sites) -> FloatArray:
+    """Return the coordinate of the sites that has the largest range: the last one of equal ones, as grids are."""
+    reverse = sites.xy[:, ::-1]
+    return np.asarray(reverse[:, np.argmax(np.ptp(reverse, axis=0))])
 
 
 def _on_sites(start: Channel, task: _Task) -> FloatArray:

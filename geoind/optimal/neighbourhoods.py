@@ -102,6 +102,7 @@ def bracket(
     mass: FloatArray,
     cost: FloatArray,
     apart: FloatArray,
+    along: FloatArray,
     reference: IntArray,
     epsilon: float,
     largest_exponent: float,
@@ -123,6 +124,8 @@ def bracket(
         Prior mass times loss, not negative; it is scaled in place.
     apart : (n, n) array
         Distances of inputs, positive off the diagonal.
+    along : (n,) array
+        A coordinate of the inputs. Any numbers will do; the time is least if few inputs are between close ones.
     reference : (outputs,) array of int
         The input of least loss for each output.
     epsilon, largest_exponent : float
@@ -166,7 +169,7 @@ def bracket(
 
     with threads_for_blocks(n) as team:
         while True:
-            around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, team)
+            around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
             now = time.perf_counter()
             matrix = around.upper(seed, INNER * tolerance, now + (deadline - now) / 2, lambda _: tell(-np.inf))
             objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
@@ -194,6 +197,8 @@ class Neighbourhoods:
         As in `bracket`; the largest cost is 1.
     size : int
         Inputs that an output keeps on average.
+    along : (n,) array
+        As in `bracket`.
     team : Threads
     """
 
@@ -206,9 +211,11 @@ class Neighbourhoods:
         epsilon: float,
         largest_exponent: float,
         size: int,
+        along: FloatArray,
         team: Threads,
     ) -> None:
         self.apart, self.epsilon, self.largest_exponent, self.team = apart, epsilon, largest_exponent, team
+        self.along = along
         self.kept = _kept(mass, epsilon, apart, reference, size)
         self.blocks, self.cost = _blocks(self.kept, reference), cost
         self.first = np.exp(-epsilon / 2 * apart[self.blocks.member, reference[self.blocks.owner]])
@@ -272,6 +279,7 @@ class Neighbourhoods:
             equations,
             np.concatenate([np.ones(n), 1 - limit]),
             np.concatenate([rest_cost, np.zeros(len(first))]),
+            np.concatenate([self.along, self.along[first]]),
         )
 
     def upper(
