@@ -72,6 +72,8 @@ EQUATIONS = 6000
 """Most rows of the Schur complement, if that is a tenth more than inputs: else there are fewer inequalities."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
+SHARE = 0.7
+"""Part of the remaining time for the upper program, which takes two to four times as many iterations."""
 INNER = 0.2
 """Tolerance of each program, as a share of the tolerance of the bracket."""
 HEADROOM = 1e-9
@@ -171,7 +173,7 @@ def bracket(
         while True:
             around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
             now = time.perf_counter()
-            matrix = around.upper(seed, INNER * tolerance, now + (deadline - now) / 2, lambda _: tell(-np.inf))
+            matrix = around.upper(seed, INNER * tolerance, now + SHARE * (deadline - now), lambda _: tell(-np.inf))
             objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
             if objective < best.last.objective:
                 best = replace(best, matrix=matrix, last=replace(best.last, objective=objective), size=size)
