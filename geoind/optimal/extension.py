@@ -61,7 +61,6 @@ def private_matrix(
 
 def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArray, team: Threads) -> None:
     """Write the least columns above the known entries that satisfy every pair."""
-
     step = max(1, TILE // len(ratio))
 
     def work(start: int, stop: int) -> None:
