@@ -5,8 +5,9 @@ equations. The blocks here have the size of a neighbourhood, the equations are a
 has a remainder that is not negative. Slacks are variables of their own, so a constraint that joins the active set
 may be broken for some iterations.
 
-Only the entries of the blocks are added up to a dense Schur complement. What follows them, several times as many
-pairs of small weight, is left to conjugate gradients, for which that matrix is the preconditioner. Their error is
+Only the entries of the blocks, and of these the ones near their output, are added up to a Schur complement, which
+is a band. The others and what follows them, several times as many pairs of small weight, are left to conjugate
+gradients, for which the band is the preconditioner. Their error is
 one of the row sums only: for any change of the prices the columns satisfy the dual equations.
 """
 
@@ -14,7 +15,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,8 +24,9 @@ from scipy.sparse import csr_array
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal import lapack
+from geoind.optimal.bands import Band
 from geoind.optimal.interior import longest_step, outliers
-from geoind.optimal.newton import factor_block, factor_schur, solve_schur
+from geoind.optimal.newton import factor_block
 from geoind.parallel import Threads
 
 __all__ = ["BlockMethod", "BlockProgram", "Blocks"]
@@ -36,6 +37,8 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
+WITHIN_BAND = 0.97
+"""Share of the entries that are within half the band's width of their output's reference."""
 SETTLE_EVERY = 3
 """Iterations between two calls of `settle`."""
 
@@ -96,6 +99,8 @@ class BlockProgram:
         The first n equations are those of the inputs: their entries are not negative, and 1 at the entries of the
         input itself.
     right, rest_cost : (equations,) array
+    along : (equations,) array
+        A coordinate of the input to which each equation belongs. The Schur complement is a band in this order.
     """
 
     blocks: Blocks
@@ -104,6 +109,22 @@ class BlockProgram:
     equations: csr_array
     right: FloatArray
     rest_cost: FloatArray
+    along: FloatArray
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The place of each equation on the diagonal of the Schur complement."""
+        order = np.empty(len(self.along), dtype=np.int64)
+        order[np.argsort(self.along, kind="stable")] = np.arange(len(order))
+        return order
+
+    @cached_property
+    def width(self) -> int:
+        """The width of that band: it contains nearly all pairs of entries of each output."""
+        blocks = self.blocks
+        centre = self.order[blocks.member[blocks.reference]]
+        apart = np.abs(self.order[blocks.member] - centre[blocks.owner])
+        return 2 * int(np.quantile(apart, WITHIN_BAND))
 
     @cached_property
     def adjoint(self) -> csr_array:
@@ -410,8 +431,7 @@ class BlockMethod:
         gap = np.bincount(blocks.owner, pull, len(blocks))
         pull[blocks.reference] = 0.0
         self.scale, self.spare = np.ones_like(v), np.empty(len(blocks))
-        schur = np.zeros((len(self.program.right),) * 2)
-        lock = Lock()
+        schur = Band(self.program.order, self.program.width)
 
         def work(start: int, stop: int) -> None:
             for j in range(start, stop):
@@ -439,15 +459,11 @@ class BlockMethod:
                     cross = part @ inverse
                     share = np.block([[inverse, cross.T], [cross, cross @ part.T]])
                     number = np.concatenate([number, more])
-                # One-dimensional indices are four times as fast as schur[rows, columns] += share.
-                place = np.add.outer(number * len(schur), number)
-                with lock:
-                    np.add.at(schur.reshape(-1), place.reshape(-1), share.reshape(-1))
+                schur.add(number, blocks.member[blocks.reference[j]], share)
 
         self.team.pieces(len(blocks), work)
-        number = np.arange(len(schur))
-        schur[number, number] += self.rest / self.rest_multiplier
-        self.schur = factor_schur(schur)
+        schur.cells[self.program.order, 0] += self.rest / self.rest_multiplier
+        self.schur = schur.factor()
 
     def _apply_inverse(self, right: FloatArray) -> FloatArray:
         """Return H^-1 right, block by block."""
@@ -482,7 +498,7 @@ class BlockMethod:
     def _prices(self, right: FloatArray, softness: FloatArray) -> FloatArray:
         """Return the solution of (A H^-1 A' + softness) price = right by conjugate gradients."""
         program, price, defect = self.program, np.zeros_like(right), right
-        scaled = direction = solve_schur(self.schur, defect)
+        scaled = direction = self.schur.solve(defect)
         size = first = float(defect @ scaled)
         for _ in range(GRADIENTS):
             if not size > self.close**2 * first:
@@ -492,7 +508,7 @@ class BlockMethod:
             length = size / float(direction @ image)
             price = price + length * direction
             defect = defect - length * image
-            scaled = solve_schur(self.schur, defect)
+            scaled = self.schur.solve(defect)
             before, size = size, float(defect @ scaled)
             direction = scaled + size / before * direction
         return price

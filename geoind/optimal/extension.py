@@ -15,6 +15,8 @@ from geoind.parallel import Threads
 __all__ = ["private_matrix"]
 
 SWEEPS = 12
+TILE = 40_000
+"""Numbers that are compared at a time: they fit the processor's cache."""
 EXACT = 1e-9
 """Difference of a row sum from 1 that the last column takes without a noticeable loss."""
 
@@ -59,12 +61,16 @@ def private_matrix(
 
 def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArray, team: Threads) -> None:
     """Write the least columns above the known entries that satisfy every pair."""
+    step = max(1, TILE // len(ratio))
 
     def work(start: int, stop: int) -> None:
         for j in range(start, stop):
-            here = blocks.entries(j)
-            # The ratio is symmetric; rows are contiguous.
-            (ratio[blocks.member[here]] * v[here][:, None]).max(axis=0, out=columns[j])
+            columns[j] = 0.0
+            for first in range(blocks.start[j], blocks.start[j + 1], step):
+                some = slice(first, min(first + step, blocks.start[j + 1]))
+                # The ratio is symmetric; rows are contiguous.
+                asked = (ratio[blocks.member[some]] * v[some, None]).max(axis=0)
+                np.maximum(columns[j], asked, out=columns[j])
 
     team.pieces(len(blocks), work)
 

@@ -321,6 +321,7 @@ def _solve(
             # The constraints of a path imply that of its ends, so a table of distances may be replaced by its
             # shortest paths; the extension of columns needs the triangle inequality.
             apart=apart if triangles else floyd_warshall(apart),
+            along=_along(task.inputs)[members],
             reference=reference,
             epsilon=task.epsilon,
             largest_exponent=LARGEST_EXPONENT,
@@ -392,6 +393,12 @@ def _check_memory(needed: float, task: _Task, advice: str) -> None:
     if needed > MEMORY:
         size = f"{len(task.inputs)} inputs and {len(task.outputs)} outputs"
         raise InvalidInputError(f"{size} would take {needed / 1e9:.0f} GB of memory; {advice}")
+
+
+def _along(sites: Sites) -> FloatArray:
+    """Return the coordinate of the sites that has the largest range: the last one of equal ones, as grids are."""
+    reverse = sites.xy[:, ::-1]
+    return np.asarray(reverse[:, np.argmax(np.ptp(reverse, axis=0))])
 
 
 def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], float]) -> _LeastLoss:

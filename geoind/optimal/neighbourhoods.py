@@ -72,6 +72,8 @@ EQUATIONS = 6000
 """Most rows of the Schur complement, if that is a tenth more than inputs: else there are fewer inequalities."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
+SHARE = 0.7
+"""Part of the remaining time for the upper program, which takes two to four times as many iterations."""
 INNER = 0.2
 """Tolerance of each program, as a share of the tolerance of the bracket."""
 HEADROOM = 1e-9
@@ -102,6 +104,7 @@ def bracket(
     mass: FloatArray,
     cost: FloatArray,
     apart: FloatArray,
+    along: FloatArray,
     reference: IntArray,
     epsilon: float,
     largest_exponent: float,
@@ -123,6 +126,8 @@ def bracket(
         Prior mass times loss, not negative; it is scaled in place.
     apart : (n, n) array
         Distances of inputs, positive off the diagonal.
+    along : (n,) array
+        A coordinate of the inputs. Any numbers will do; the time is least if few inputs are between close ones.
     reference : (outputs,) array of int
         The input of least loss for each output.
     epsilon, largest_exponent : float
@@ -166,9 +171,9 @@ def bracket(
 
     with threads_for_blocks(n) as team:
         while True:
-            around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, team)
+            around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
             now = time.perf_counter()
-            matrix = around.upper(seed, INNER * tolerance, now + (deadline - now) / 2, lambda _: tell(-np.inf))
+            matrix = around.upper(seed, INNER * tolerance, now + SHARE * (deadline - now), lambda _: tell(-np.inf))
             objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
             if objective < best.last.objective:
                 best = replace(best, matrix=matrix, last=replace(best.last, objective=objective), size=size)
@@ -194,6 +199,8 @@ class Neighbourhoods:
         As in `bracket`; the largest cost is 1.
     size : int
         Inputs that an output keeps on average.
+    along : (n,) array
+        As in `bracket`.
     team : Threads
     """
 
@@ -206,9 +213,11 @@ class Neighbourhoods:
         epsilon: float,
         largest_exponent: float,
         size: int,
+        along: FloatArray,
         team: Threads,
     ) -> None:
         self.apart, self.epsilon, self.largest_exponent, self.team = apart, epsilon, largest_exponent, team
+        self.along = along
         self.kept = _kept(mass, epsilon, apart, reference, size)
         self.blocks, self.cost = _blocks(self.kept, reference), cost
         self.first = np.exp(-epsilon / 2 * apart[self.blocks.member, reference[self.blocks.owner]])
@@ -272,6 +281,7 @@ class Neighbourhoods:
             equations,
             np.concatenate([np.ones(n), 1 - limit]),
             np.concatenate([rest_cost, np.zeros(len(first))]),
+            np.concatenate([self.along, self.along[first]]),
         )
 
     def upper(

@@ -164,7 +164,7 @@ def factor_block(block: FloatArray, diagonal: FloatArray, reference: int) -> Flo
     couplings = block.copy()
     for nudge in NUDGES:
         block[:] = couplings
-        block[range(n), range(n)] = diagonal * (1 + nudge)
+        block.reshape(-1)[:: n + 1] = diagonal * (1 + nudge)
         block[reference, reference] = 1.0
         if lapack.factor(block):
             return block

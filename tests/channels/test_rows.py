@@ -117,8 +117,12 @@ def exact_rate(matrix: FloatArray, apart: FloatArray) -> float:
     return float(worst)
 
 
+@pytest.mark.parametrize("many", [1e10, 0])
 @pytest.mark.parametrize("smallest", [1, 1e-40, 1e-300, 1e-320])
-def test_the_rate_is_that_of_every_triple_in_fifty_digits(smallest: float) -> None:
+def test_the_rate_is_that_of_every_triple_in_fifty_digits(
+    smallest: float, many: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("geoind.channels.rows.MANY", many)
     rng = np.random.default_rng(1)
     points = rng.normal(size=(9, 2))
     matrix = rng.uniform(0.5, 1, (9, 7)) * smallest ** rng.random((9, 7))
@@ -138,6 +142,17 @@ def test_the_triple_attains_the_rate() -> None:
     apart = euclidean(points, points)
     rate, x, y, z = steepest_ratio(matrix, apart)
     assert math.log(matrix[x, z] / matrix[y, z]) / apart[x, y] == pytest.approx(rate, rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_pairs_are_searched_by_logarithms(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    points, matrix = rng.normal(size=(50, 2)), rng.random((50, 40))
+    apart = euclidean(points, points)
+    expected = steepest_ratio(matrix, apart)
+    for name, number in {"MANY": 0, "TALL": 7, "WIDE": 11}.items():
+        monkeypatch.setattr(f"geoind.channels.rows.{name}", number)
+    assert steepest_ratio(matrix, apart) == expected
 
 
 @pytest.mark.parametrize("tile", [1, 37, 1000])

@@ -35,6 +35,7 @@ def problem(seed: int, extra: bool = False) -> BlockProgram:
         csr_array(equations),
         np.concatenate([np.ones(INPUTS), more[0]]),
         np.concatenate([rng.uniform(0.2, 0.8, INPUTS), more[1]]),
+        np.concatenate([xy[:, 0], more[1]]),
     )
 
 
