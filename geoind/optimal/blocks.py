@@ -7,29 +7,28 @@ may be broken for some iterations.
 
 Only the entries of the blocks, and of these the ones near their output, are added up to a Schur complement, which
 is a band. The others and what follows them, several times as many pairs of small weight, are left to conjugate
-gradients, for which the band is the preconditioner. Their error is
-one of the row sums only: for any change of the prices the columns satisfy the dual equations.
+gradients, for which the band is the preconditioner. Their error is one of the row sums only: for any change of the
+prices the columns satisfy the dual equations.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal import lapack
 from geoind.optimal.bands import Band
+from geoind.optimal.block_program import BlockPairs, BlockProgram, Blocks
 from geoind.optimal.interior import longest_step, outliers
 from geoind.optimal.newton import factor_block
 from geoind.parallel import Threads
 
-__all__ = ["BlockMethod", "BlockProgram", "Blocks"]
+__all__ = ["BlockMethod"]
 
 CORRECTORS = 3
 MOST_ITERATIONS = 150
@@ -37,143 +36,8 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-WITHIN_BAND = 0.97
-"""Share of the entries that are within half the band's width of their output's reference."""
 SETTLE_EVERY = 3
 """Iterations between two calls of `settle`."""
-
-Kind = TypeVar("Kind", bound=np.generic)
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """The entries of all columns, output after output.
-
-    Parameters
-    ----------
-    member : (entries,) array of int
-        The input of each entry, increasing within an output.
-    start : (outputs + 1,) array of int
-        The first entry of each output.
-    reference : (outputs,) array of int
-        The entry of each output where its column is large.
-    """
-
-    member: IntArray
-    start: IntArray
-    reference: IntArray
-    size: IntArray = field(init=False)
-    owner: IntArray = field(init=False)
-    corner: IntArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        size = np.diff(self.start)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "owner", np.repeat(np.arange(len(size)), size))
-        # A pair of entries of an output is a cell of its square matrix; all cells have consecutive numbers.
-        object.__setattr__(self, "corner", np.concatenate([[0], np.cumsum(size**2)]))
-
-    def __len__(self) -> int:
-        return len(self.size)
-
-    def entries(self, j: int) -> slice:
-        """Return the entries of an output."""
-        return slice(self.start[j], self.start[j + 1])
-
-    def square(self, cells: npt.NDArray[Kind], j: int) -> npt.NDArray[Kind]:
-        """Return an output's square matrix from an array with a value for each cell."""
-        return cells[self.corner[j] : self.corner[j + 1]].reshape(self.size[j], self.size[j])
-
-
-@dataclass(frozen=True)
-class BlockProgram:
-    """Minimise cost . v + rest_cost . rest, where equations @ v + rest = right, rest >= 0, and v is in its cones.
-
-    Parameters
-    ----------
-    blocks : Blocks
-    ratio : (n, n) array
-        In each column v(k) >= ratio[i, k] v(i) for all pairs of its entries.
-    cost : (entries,) array
-    equations : (equations, entries) sparse array
-        The first n equations are those of the inputs: their entries are not negative, and 1 at the entries of the
-        input itself.
-    right, rest_cost : (equations,) array
-    along : (equations,) array
-        A coordinate of the input to which each equation belongs. The Schur complement is a band in this order.
-    """
-
-    blocks: Blocks
-    ratio: FloatArray
-    cost: FloatArray
-    equations: csr_array
-    right: FloatArray
-    rest_cost: FloatArray
-    along: FloatArray
-
-    @cached_property
-    def order(self) -> IntArray:
-        """The place of each equation on the diagonal of the Schur complement."""
-        order = np.empty(len(self.along), dtype=np.int64)
-        order[np.argsort(self.along, kind="stable")] = np.arange(len(order))
-        return order
-
-    @cached_property
-    def width(self) -> int:
-        """The width of that band: it contains nearly all pairs of entries of each output."""
-        blocks = self.blocks
-        centre = self.order[blocks.member[blocks.reference]]
-        apart = np.abs(self.order[blocks.member] - centre[blocks.owner])
-        return 2 * int(np.quantile(apart, WITHIN_BAND))
-
-    @cached_property
-    def adjoint(self) -> csr_array:
-        """The transpose of the equations."""
-        return csr_array(self.equations.T)
-
-    @cached_property
-    def extra(self) -> list[tuple[IntArray, FloatArray]]:
-        """For each output, the numbers of the equations after the first n that concern it, and their entries."""
-        blocks, n = self.blocks, len(self.ratio)
-        matrix = self.equations[n:].tocsc()
-        found = []
-        for j in range(len(blocks)):
-            here = blocks.entries(j)
-            first, last = matrix.indptr[here.start], matrix.indptr[here.stop]
-            rows, place = np.unique(matrix.indices[first:last], return_inverse=True)
-            part = np.zeros((len(rows), blocks.size[j]))
-            column = np.repeat(np.arange(blocks.size[j]), np.diff(matrix.indptr[here.start : here.stop + 1]))
-            part[place, column] = matrix.data[first:last]
-            found.append(((n + rows).astype(np.int64), part))
-        return found
-
-
-class _Pairs:
-    """The constraints of the Newton system, as sorted cells of the blocks."""
-
-    def __init__(self, program: BlockProgram, cells: IntArray) -> None:
-        blocks = program.blocks
-        self.cells, self.entries = cells, len(blocks.member)
-        self.owner = np.searchsorted(blocks.corner, cells, side="right") - 1
-        self.start = np.searchsorted(cells, blocks.corner)
-        size = blocks.size[self.owner]
-        giver, taker = np.divmod(cells - blocks.corner[self.owner], size)
-        self.source, self.target = blocks.start[self.owner] + giver, blocks.start[self.owner] + taker
-        self.a = program.ratio[blocks.member[self.source], blocks.member[self.target]]
-        # Only lower triangles are factored.
-        self.lower = blocks.corner[self.owner] + np.maximum(giver, taker) * size + np.minimum(giver, taker)
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def slack(self, v: FloatArray) -> FloatArray:
-        """Return v(k) - a v(i) for each pair."""
-        return np.asarray(v[self.target] - self.a * v[self.source])
-
-    def adjoint(self, multipliers: FloatArray) -> FloatArray:
-        """Return the sum of the multipliers on each entry."""
-        gained = np.bincount(self.target, multipliers, self.entries)
-        return np.asarray(gained - np.bincount(self.source, self.a * multipliers, self.entries))
 
 
 @dataclass(frozen=True)
@@ -259,7 +123,7 @@ class BlockMethod:
             # The entry of the reference needs a constraint of its own, too.
             square[:, reference] |= not square[:, reference].sum() > 1
             square[reference, reference] = False
-        self.pairs = _Pairs(program, np.flatnonzero(self.chosen))
+        self.pairs = BlockPairs(program, np.flatnonzero(self.chosen))
         self.early: _State | None = None
         self.close = CLOSE
         self.v = start * (0.95 / (program.equations @ start))[blocks.member]
@@ -377,14 +241,14 @@ class BlockMethod:
         if not len(cells):
             return
         self.chosen[cells] = True
-        added = _Pairs(self.program, cells)
+        added = BlockPairs(self.program, cells)
         balance = float(self.multiplier @ self.slack) / len(self.pairs)
         slack = np.maximum(0.2 * self.v[added.target], added.slack(self.v))
         every = np.concatenate([self.pairs.cells, cells])
         order = np.argsort(every, kind="stable")
         self.slack = np.concatenate([self.slack, slack])[order]
         self.multiplier = np.concatenate([self.multiplier, JOINING * balance / slack])[order]
-        self.pairs = _Pairs(self.program, every[order])
+        self.pairs = BlockPairs(self.program, every[order])
 
     # ------------------------------------------------------------------------------------------- another program
     def _state(self) -> _State:
@@ -405,7 +269,7 @@ class BlockMethod:
         """
         state, cells = self.early or self._state(), self.pairs.cells
         self.program, self.v, self.slack, self.multiplier = program, state.v, state.slack, state.multiplier
-        self.pairs = _Pairs(program, state.cells)
+        self.pairs = BlockPairs(program, state.cells)
         self._join(cells[~np.isin(cells, state.cells)])
         balance = float(self.multiplier @ self.slack) / len(self.pairs)
         first = len(state.rest)

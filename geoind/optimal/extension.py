@@ -9,7 +9,7 @@ difference.
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.optimal.blocks import Blocks
+from geoind.optimal.block_program import Blocks
 from geoind.parallel import Threads
 
 __all__ = ["private_matrix"]

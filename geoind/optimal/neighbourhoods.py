@@ -42,7 +42,8 @@ from scipy.sparse import csr_array, vstack
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
-from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks
+from geoind.optimal.block_program import BlockProgram, Blocks
+from geoind.optimal.blocks import BlockMethod
 from geoind.optimal.cones import nearest_pairs
 from geoind.optimal.extension import private_matrix
 from geoind.optimal.interior import Iterate, Stopped

@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks
+from geoind.optimal.block_program import BlockProgram, Blocks
+from geoind.optimal.blocks import BlockMethod
 from geoind.parallel import Threads
 
 INPUTS, OUTPUTS = 8, 5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geoind.arrays import FloatArray
-from geoind.optimal.blocks import Blocks
+from geoind.optimal.block_program import Blocks
 from geoind.optimal.extension import private_matrix
 from geoind.parallel import Threads
 

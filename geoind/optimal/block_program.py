@@ -1,0 +1,149 @@
+"""A linear program over columns that are defined on some inputs only, and its constraints."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from geoind.arrays import FloatArray, IntArray
+
+__all__ = ["BlockPairs", "BlockProgram", "Blocks"]
+
+WITHIN_BAND = 0.97
+"""Share of the entries that are within half the band's width of their output's reference."""
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The entries of all columns, output after output.
+
+    Parameters
+    ----------
+    member : (entries,) array of int
+        The input of each entry, increasing within an output.
+    start : (outputs + 1,) array of int
+        The first entry of each output.
+    reference : (outputs,) array of int
+        The entry of each output where its column is large.
+    """
+
+    member: IntArray
+    start: IntArray
+    reference: IntArray
+    size: IntArray = field(init=False)
+    owner: IntArray = field(init=False)
+    corner: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = np.diff(self.start)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "owner", np.repeat(np.arange(len(size)), size))
+        # A pair of entries of an output is a cell of its square matrix; all cells have consecutive numbers.
+        object.__setattr__(self, "corner", np.concatenate([[0], np.cumsum(size**2)]))
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def entries(self, j: int) -> slice:
+        """Return the entries of an output."""
+        return slice(self.start[j], self.start[j + 1])
+
+    def square(self, cells: npt.NDArray[Kind], j: int) -> npt.NDArray[Kind]:
+        """Return an output's square matrix from an array with a value for each cell."""
+        return cells[self.corner[j] : self.corner[j + 1]].reshape(self.size[j], self.size[j])
+
+
+@dataclass(frozen=True)
+class BlockProgram:
+    """Minimise cost . v + rest_cost . rest, where equations @ v + rest = right, rest >= 0, and v is in its cones.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    ratio : (n, n) array
+        In each column v(k) >= ratio[i, k] v(i) for all pairs of its entries.
+    cost : (entries,) array
+    equations : (equations, entries) sparse array
+        The first n equations are those of the inputs: their entries are not negative, and 1 at the entries of the
+        input itself.
+    right, rest_cost : (equations,) array
+    along : (equations,) array
+        A coordinate of the input to which each equation belongs. The Schur complement is a band in this order.
+    """
+
+    blocks: Blocks
+    ratio: FloatArray
+    cost: FloatArray
+    equations: csr_array
+    right: FloatArray
+    rest_cost: FloatArray
+    along: FloatArray
+
+    @cached_property
+    def order(self) -> IntArray:
+        """The place of each equation on the diagonal of the Schur complement."""
+        order = np.empty(len(self.along), dtype=np.int64)
+        order[np.argsort(self.along, kind="stable")] = np.arange(len(order))
+        return order
+
+    @cached_property
+    def width(self) -> int:
+        """The width of that band: it contains nearly all pairs of entries of each output."""
+        blocks = self.blocks
+        centre = self.order[blocks.member[blocks.reference]]
+        apart = np.abs(self.order[blocks.member] - centre[blocks.owner])
+        return 2 * int(np.quantile(apart, WITHIN_BAND))
+
+    @cached_property
+    def adjoint(self) -> csr_array:
+        """The transpose of the equations."""
+        return csr_array(self.equations.T)
+
+    @cached_property
+    def extra(self) -> list[tuple[IntArray, FloatArray]]:
+        """For each output, the numbers of the equations after the first n that concern it, and their entries."""
+        blocks, n = self.blocks, len(self.ratio)
+        matrix = self.equations[n:].tocsc()
+        found = []
+        for j in range(len(blocks)):
+            here = blocks.entries(j)
+            first, last = matrix.indptr[here.start], matrix.indptr[here.stop]
+            rows, place = np.unique(matrix.indices[first:last], return_inverse=True)
+            part = np.zeros((len(rows), blocks.size[j]))
+            column = np.repeat(np.arange(blocks.size[j]), np.diff(matrix.indptr[here.start : here.stop + 1]))
+            part[place, column] = matrix.data[first:last]
+            found.append(((n + rows).astype(np.int64), part))
+        return found
+
+
+class BlockPairs:
+    """The constraints of the Newton system, as sorted cells of the blocks."""
+
+    def __init__(self, program: BlockProgram, cells: IntArray) -> None:
+        blocks = program.blocks
+        self.cells, self.entries = cells, len(blocks.member)
+        self.owner = np.searchsorted(blocks.corner, cells, side="right") - 1
+        self.start = np.searchsorted(cells, blocks.corner)
+        size = blocks.size[self.owner]
+        giver, taker = np.divmod(cells - blocks.corner[self.owner], size)
+        self.source, self.target = blocks.start[self.owner] + giver, blocks.start[self.owner] + taker
+        self.a = program.ratio[blocks.member[self.source], blocks.member[self.target]]
+        # Only lower triangles are factored.
+        self.lower = blocks.corner[self.owner] + np.maximum(giver, taker) * size + np.minimum(giver, taker)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def slack(self, v: FloatArray) -> FloatArray:
+        """Return v(k) - a v(i) for each pair."""
+        return np.asarray(v[self.target] - self.a * v[self.source])
+
+    def adjoint(self, multipliers: FloatArray) -> FloatArray:
+        """Return the sum of the multipliers on each entry."""
+        gained = np.bincount(self.target, multipliers, self.entries)
+        return np.asarray(gained - np.bincount(self.source, self.a * multipliers, self.entries))
