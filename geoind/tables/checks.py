@@ -5,9 +5,9 @@ boundary of what leaves: that is the list of kept columns. A station's name or a
 place, too, and passes here if its column is kept.
 
 The second one compares the mean logarithm of the distance between consecutive rows with that of permuted rows, and
-so it does with their distances to the east and to the north. A row between two others along a curve through the map
-lies between them, whatever noise its report has. It covers every such order: sorted by a coordinate, serpentine,
-grouped by cell, partitions by place.
+so it does with their distances to the east and to the north. A row between two others along a curve through the
+map lies between them, whatever noise its report has. It covers every such order: sorted by a coordinate,
+serpentine, grouped by cell, partitions by place.
 """
 
 import re
