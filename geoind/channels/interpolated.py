@@ -77,10 +77,6 @@ class Interpolated:
         as_plane(self.channel.outputs, "outputs")
         _ = self._pieces  # raises here for sites on a line
 
-    def __repr__(self) -> str:
-        # With the digest: unfinished work of another channel must not be continued.
-        return f"Interpolated({self.channel!r}, {self.channel.purpose.split()[-1]})"
-
     @property
     def purpose(self) -> str:
         """The name of its keyed random words."""
@@ -289,8 +285,8 @@ class _Triangles:
             rows = matrix[self.corners[part]] / sums[self.corners[part], None]
             least, possible = rows.min(axis=1, keepdims=True), rows.any(axis=1)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                # Only differences to the first corner count, because the slopes of the coordinates sum to 0. Divided
-                # first: the smallest doubles have few digits.
+                # Only differences to the first corner count, because the slopes of the coordinates sum to 0.
+                # Divided first: the smallest doubles have few digits.
                 rows = (rows[:, 1:] - rows[:, :1]) / least
                 east, north = (np.einsum("tc,tcz->tz", slopes[part, 1:, axis], rows) for axis in (0, 1))
                 steep = np.hypot(east, north, out=east)

@@ -25,7 +25,7 @@ from geoind.space.lattice import snap_lonlat
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
-from geoind.tables.release import Count, OnProblems, Part, Release, corners_of
+from geoind.tables.release import Count, OnProblems, Part, Release, corners_of, name_of
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
 
@@ -215,6 +215,7 @@ class _Job:
         }
         options = (
             replace(self.recipe, key=None),
+            name_of(self.recipe.mechanism),
             self.reading,
             self.spreadsheet_safe,
             self.cells,

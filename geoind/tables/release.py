@@ -24,7 +24,7 @@ import pyarrow as pa
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
@@ -47,6 +47,7 @@ __all__ = [
     "decide_release",
     "drawn",
     "mean_error",
+    "name_of",
     "refuse_row",
 ]
 
@@ -327,9 +328,10 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
     """Return what so many reports of a person add up to."""
     radius, delta = recipe.radius or RADIUS, recipe.delta or DELTA
     mechanism = recipe.mechanism
-    if reports == 1 and costs is None and mechanism.epsilon != math.inf:
+    if reports == 1 and costs is None and mechanism.epsilon + off_site_level(mechanism) < math.inf:
         epsilon = float(mechanism.epsilon)
-        return PersonTotal(reports=1, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
+        level = epsilon * radius + off_site_level(mechanism)
+        return PersonTotal(reports=1, epsilon=epsilon, level=level, radius=radius, delta=0.0)
     from geoind.accounting.accountant import level_of_reports
     from geoind.mechanisms.spherical import SphericalLaplace
 
@@ -699,8 +701,7 @@ def tags_of(
     The truth and what draws the noise are part of it: a coarse report of another place, or of another mechanism,
     may be equal and is another draw.
     """
-    tags = np.zeros((len(reports[0]), 2), np.uint64)
-    name = description(mechanism) + str(getattr(_innermost(mechanism), "purpose", ""))
+    tags, name = np.zeros((len(reports[0]), 2), np.uint64), name_of(mechanism)
     for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
         present = ~np.isnan(report[:, 0])
         keyed = key_of(source, number).only(present)
@@ -709,9 +710,12 @@ def tags_of(
     return tags
 
 
-def _innermost(mechanism: object) -> object:
-    inner = getattr(mechanism, "mechanism", None)
-    return mechanism if inner is None else _innermost(inner)
+def name_of(mechanism: object) -> str:
+    """Return a text that another mechanism does not have: of one with a matrix, the digest is part of it."""
+    inner: object = mechanism
+    while (next_one := getattr(inner, "mechanism", None)) is not None:
+        inner = next_one
+    return description(mechanism) + str(getattr(inner, "purpose", ""))
 
 
 def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:
