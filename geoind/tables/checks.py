@@ -72,7 +72,7 @@ def refuse_copies(kept: pa.RecordBatch, places: Sequence[tuple[FloatArray, int]]
         if pa.types.is_temporal(column.type):
             continue
         values = [value for value in _listed(column) if value is not None]
-        if values and sum(map(_is_wkb, values)) >= SHARE * len(values):
+        if values and sum(map(_holds_wkb, values)) >= SHARE * len(values):
             raise InvalidInputError(f"column {name!r} holds geometries and cannot be kept next to a report")
         texts = _texts(column)
         if any(_repeats(texts, axis) for axis in digits):
@@ -117,8 +117,12 @@ def _begins(form: str, text: str) -> bool:
     return form in text and re.search(rf"(?<!\d)0*{form}", text) is not None
 
 
-def _is_wkb(value: object) -> bool:
-    """Return whether a value begins like WKB or EWKB, as bytes or as hexadecimal digits."""
+def _holds_wkb(value: object) -> bool:
+    """Return whether a value, a member or an item begins like WKB or EWKB, as bytes or as hexadecimal digits."""
+    if isinstance(value, dict):
+        return any(map(_holds_wkb, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_holds_wkb, value))
     if isinstance(value, str) and (digits := HEX.match(value)):
         value = bytes.fromhex(digits[1])
     if not isinstance(value, bytes) or len(value) < LEAST_WKB or value[0] > 1:

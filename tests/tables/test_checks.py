@@ -37,6 +37,8 @@ COPIES: dict[str, Callable[[FloatArray], Any]] = {
     "EWKB in hexadecimal digits": lambda truth: shapely.to_wkb(
         shapely.set_srid(shapely.points(truth), 4326), hex=True, include_srid=True
     ),
+    "WKB in a struct": lambda truth: [{"at": shape, "n": 1} for shape in shapely.to_wkb(shapely.points(truth))],
+    "WKB in lists": lambda truth: [[shape] for shape in shapely.to_wkb(shapely.points(truth), hex=True)],
     "GeoJSON": lambda truth: shapely.to_geojson(shapely.points(truth)),
     "a list": lambda truth: truth.tolist(),
     "a struct": lambda truth: [{"y": lat, "x": lon} for lon, lat in truth.tolist()],
