@@ -213,7 +213,7 @@ class RowOrder:
         if not len(places):
             return
         # A fixed choice. Parts of the same size have other numbers, or few parts would stand for all of them.
-        seed = zlib.crc32(np.ascontiguousarray(places))
+        seed = zlib.crc32(places.tobytes())
         self._sample(places, np.random.default_rng(seed).random(len(places)))
         self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
         if not self.shuffled:
