@@ -179,8 +179,14 @@ def _(mechanism: PostProcessed, radius: float) -> Loss:
 
 @loss_of.register
 def _(mechanism: Projected, radius: float) -> Loss:
+    inner, beyond = mechanism.mechanism, 0.0
+    if level := off_site_level(inner):
+        # A truth counts as its closest site: the two sites may be this much farther apart than the truths.
+        beyond = level / inner.epsilon
+        if not beyond < math.inf:
+            raise InvalidInputError("the privacy loss is not known for places that are not sites of the mechanism")
     # Places within the radius on the ground are at most this far apart in the plane.
-    return loss_of(mechanism.mechanism, radius * mechanism.largest_scale)
+    return loss_of(inner, radius * mechanism.largest_scale + beyond)
 
 
 @loss_of.register

@@ -189,7 +189,7 @@ class ElasticNoise:
         truth = as_points(points)
         source = as_randomness(rng, len(truth))
         triangles, weights = self._located(truth)
-        words = source.words(truth, 4, self._purpose)
+        words = source.words(truth, 4, self.purpose)
         result = np.empty(len(truth), dtype=np.int64)
         # One tile after the other, with all attempts: its rows may not be kept.
         for left in _groups(self._tile_of[triangles]):
@@ -198,7 +198,7 @@ class ElasticNoise:
 
                 def further(place: int, step: int, number: int) -> tuple[int, int]:
                     row = int(left[place])  # noqa: B023
-                    return source.further(row, truth[row], self._purpose, (4 * attempt + step) * STEPS + number)  # noqa: B023
+                    return source.further(row, truth[row], self.purpose, (4 * attempt + step) * STEPS + number)  # noqa: B023
 
                 reports, accepted = self._proposed(triangles[left], weights[left], drawn, further)
                 result[left[accepted]] = reports[accepted]
@@ -362,7 +362,7 @@ class ElasticNoise:
         return tile
 
     @cached_property
-    def _purpose(self) -> str:
+    def purpose(self) -> str:
         """The name of the keyed random words: a digest of the triangles and their scales."""
         digest = hashlib.blake2b(self._land.xy.tobytes() + self._land.scale.tobytes(), digest_size=16)
         return f"ElasticNoise {digest.hexdigest()}"

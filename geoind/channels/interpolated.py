@@ -65,10 +65,6 @@ class Interpolated:
         as_plane(self.channel.outputs, "outputs")
         _ = self._pieces  # raises here for sites on a line
 
-    def __repr__(self) -> str:
-        # With the digest: unfinished work of another channel must not be continued.
-        return f"Interpolated({self.channel!r}, {self.channel.purpose.split()[-1]})"
-
     @property
     def purpose(self) -> str:
         """The name of its keyed random words."""
@@ -263,7 +259,8 @@ class _Squares:
                     corner = table[y : len(table) - 1 + y, x : columns - 1 + x]
                     across, along = east[y : len(table) - 1 + y], north[:, x : columns - 1 + x]
                     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                        steep = np.hypot(across, along) / corner / self.grid.cell
+                        # Divided first: the smallest doubles have few digits.
+                        steep = np.hypot(across / corner, along / corner) / self.grid.cell
                     # A report that is possible at no corner is 0 / 0.
                     largest = np.nanmax(steep, axis=2, initial=0.0)
                     np.maximum(rates[start:stop], largest, out=rates[start:stop])
@@ -324,15 +321,16 @@ class _Triangles:
         for start in range(0, len(rates), step):
             part = slice(start, start + step)
             rows = matrix[self.corners[part]] / sums[self.corners[part], None]
-            least = rows.min(axis=1)
-            # Only differences to the first corner count, because the slopes of the coordinates sum to 0.
-            rows = rows[:, 1:] - rows[:, :1]
-            east, north = (np.einsum("tc,tcz->tz", slopes[part, 1:, axis], rows) for axis in (0, 1))
-            steep = np.hypot(east, north, out=east)
+            least, possible = rows.min(axis=1, keepdims=True), rows.any(axis=1)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                steep /= least
-            # A report that is possible nowhere in a triangle is 0 / 0.
-            rates[part] = np.nanmax(steep, axis=1, initial=0.0)
+                # Only differences to the first corner count, because the slopes of the coordinates sum to 0.
+                # Divided first: the smallest doubles have few digits.
+                rows = (rows[:, 1:] - rows[:, :1]) / least
+                east, north = (np.einsum("tc,tcz->tz", slopes[part, 1:, axis], rows) for axis in (0, 1))
+                steep = np.hypot(east, north, out=east)
+            # A report that is possible at some corners only is x / 0, one that is possible nowhere 0 / 0.
+            steep = np.where(np.isfinite(steep), steep, np.where(possible, np.inf, 0.0))
+            rates[part] = steep.max(axis=1)
         return rates
 
     @cached_property

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from geoind.errors import MOST_SAID, GeoindError, InvalidInputError, plural, printable
-from geoind.pipeline import choose_mechanism
+from geoind.pipeline import LEAST_MEAN_ERROR, choose_mechanism
 
 FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "plt", "google", "vector")
 """As `geoind.files` has them, which takes too long to import for a help text."""
@@ -73,8 +73,10 @@ def add_privacy(parser: argparse.ArgumentParser, *, reports: bool = False, sever
         option(group, "--reports N", "the level is that of this many reports together")
         option(group, "--delta P", "probability with which the level may be exceeded, for example 1e-5")
     if several and reports:
-        text = "instead of all these: a file of `geoind optimal`; or with --delta the kind of noise: "
-        option(group, "--mechanism FILE", f"{text}best (the smaller one), laplace or gaussian", type=str)
+        text = (
+            "a file of `geoind optimal`, whose noise is checked against --delta if that is given; or with --delta "
+        )
+        option(group, "--mechanism FILE", f"{text}best (the smaller noise), laplace or gaussian", type=str)
 
 
 def level_of(text: str) -> float:
@@ -112,6 +114,12 @@ def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
             raise InvalidInputError(
                 f"--mechanism: {family} is a channel between places in metres; geoind optimal --bounds makes "
                 "mechanisms for degrees"
+            )
+        most = 2 / LEAST_MEAN_ERROR
+        if not (mechanism.epsilon <= most or options.little_noise):
+            raise InvalidInputError(
+                f"the mechanism of {family!r} has epsilon {mechanism.epsilon:.3g} per metre, more than {most:g}: "
+                "--little-noise allows it"
             )
         return {**promise, "mechanism": mechanism}
     if family is not None and "delta" not in promise:

@@ -21,7 +21,7 @@ from geoind.files.writers import check_writable, in_cells, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
-from geoind.tables.parts import OnProblems, Part, corners_of
+from geoind.tables.parts import OnProblems, Part, corners_of, name_of
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
@@ -214,6 +214,7 @@ class _Job:
         }
         options = (
             replace(self.recipe, key=None),
+            name_of(self.recipe.mechanism),
             self.reading,
             self.spreadsheet_safe,
             self.cells,

@@ -370,8 +370,8 @@ def _sites(value: object, name: str) -> Grid | Places:
         width = len(value[0])
         return Places([_numbers(place, name, width) for place in value])
     x, y, cell, columns, rows = _numbers(value, name, 5)
-    if columns != int(columns) or rows != int(rows):
-        raise InvalidInputError(f"{name} must have whole numbers of columns and rows")
+    if columns != int(columns) or rows != int(rows) or max(columns, rows) > MOST_ENTRIES:
+        raise InvalidInputError(f"{name} must have whole numbers of columns and rows, at most {MOST_ENTRIES:,}")
     return Grid(x, y, cell=cell, columns=int(columns), rows=int(rows))
 
 

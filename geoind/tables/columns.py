@@ -97,21 +97,19 @@ def indices_of(rows: IntArray) -> pa.Array:
 
 
 def picked(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return some values of a column; Arrow cannot pick views yet, nor what contains them."""
+    """Return some values of a column; Arrow cannot pick views yet, nor what contains them, nor runs."""
+    kind = column.type
+    if pa.types.is_run_end_encoded(kind):
+        return pc.run_end_encode(picked(pc.run_end_decode(column), indices), run_end_type=kind.run_end_type)
     try:
         return column.take(indices)
     except pa.ArrowNotImplementedError:
-        plain = without_views(column)
-        if plain is not column:
-            return plain.take(indices).cast(column.type)
-        return pa.array([column[row].as_py() for row in indices.to_pylist()], column.type)
+        return without_views(column).take(indices).cast(kind)
 
 
 def without_views(column: pa.Array) -> pa.Array:
-    """Return a column of string or binary views in a type from which Arrow can pick rows; others as they are."""
-    if not (pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)):
-        return column
-    return column.cast(pa.large_string() if is_text(column.type) else pa.large_binary())
+    """Return a column without views of text or bytes, also as members: Arrow can pick its rows."""
+    return column.cast(plain_type(column.type, views=False))
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -184,22 +182,46 @@ def compacted(column: pa.Array) -> pa.Array:
         return _used(column)
     if _is_view(kind):
         return without_views(column).cast(kind)
+    if pa.types.is_run_end_encoded(kind):
+        return pc.run_end_encode(compacted(pc.run_end_decode(column)), run_end_type=kind.run_end_type)
+    if pa.types.is_struct(kind) and kind.num_fields:
+        # flatten() hides the members of a struct that is null.
+        members = [compacted(member) for member in column.flatten()]
+        return pa.StructArray.from_arrays(members, fields=list(kind), mask=column.is_null())
     if kind.num_fields:
-        return pa.array(column.to_pylist(), kind)
+        return _compacted_lists(column)
     shares = column.null_count or column.nbytes < column.get_total_buffer_size()
     return column.take(indices_of(np.arange(len(column)))) if shares else column
+
+
+def _compacted_lists(column: pa.Array) -> pa.Array:
+    """Return an equal column of lists or maps. Not by Python's values: these have no nanoseconds."""
+    kind, lists, gone = column.type, column, column.is_null()
+    if pa.types.is_union(kind):
+        raise pa.ArrowNotImplementedError("a union cannot be taken apart")
+    if pa.types.is_fixed_size_list(kind):
+        return _compacted_lists(column.cast(pa.list_(kind.value_field))).cast(kind)
+    if pa.types.is_map(kind):
+        lists = column.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+    # flatten() leaves out the items of a list that is null.
+    values, lengths = compacted(lists.flatten()), lists.value_lengths().fill_null(0)
+    offsets = pa.concat_arrays([pa.array([0], lengths.type), pc.cumulative_sum(lengths)])
+    parts = [offsets, values.field(0), values.field(1)] if pa.types.is_map(kind) else [offsets, values]
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        parts = [offsets[:-1], lengths, values]
+    return type(column).from_arrays(*parts, type=kind, mask=gone)
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
     """Raise if columns of a type cannot be separated from other values in memory, such as unions."""
     try:
-        compacted(pa.nulls(0, kind))
+        picked(compacted(pa.nulls(0, kind)), indices_of(np.arange(0)))
     except pa.ArrowNotImplementedError:
         raise InvalidInputError(f"column {name!r} has type {kind}, which cannot be kept: cast it") from None
 
 
-def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return a type without the metadata of its members.
+def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
+    """Return a type without the metadata of its members, and perhaps without views of text or bytes.
 
     Examples
     --------
@@ -207,10 +229,12 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     >>> plain_type(noted).value_field.metadata is None
     True
     """
+    if not views and _is_view(kind):
+        return pa.large_string() if is_text(kind) else pa.large_binary()
     if isinstance(kind, pa.BaseExtensionType) or not kind.num_fields:
         return kind
     fields = [kind.field(number) for number in range(kind.num_fields)]
-    fields = [pa.field(field.name, plain_type(field.type), field.nullable) for field in fields]
+    fields = [pa.field(field.name, plain_type(field.type, views=views), field.nullable) for field in fields]
     if pa.types.is_struct(kind):
         return pa.struct(fields)
     if pa.types.is_map(kind):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["OnProblems", "Part", "Reports", "corners_of", "drawn", "refuse_row"]
+__all__ = ["OnProblems", "Part", "Reports", "corners_of", "drawn", "name_of", "refuse_row"]
 
 REMEMBERED = 192 << 20
 """Bytes of examined rows that are kept in memory between the two passes."""
@@ -327,14 +327,18 @@ def tags_of(
     The truth and what draws the noise are part of it: a coarse report of another place, or of another mechanism,
     may be equal and is another draw.
     """
-    tags = np.zeros((len(reports[0]), 2), np.uint64)
-    name = description(mechanism) + str(getattr(innermost(mechanism), "purpose", ""))
+    tags, name = np.zeros((len(reports[0]), 2), np.uint64), name_of(mechanism)
     for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
         present = ~np.isnan(report[:, 0])
         keyed = key_of(source, number).only(present)
         tags[present] += keyed.words(truth[present], 2, f"tag of a place, {name}")
         tags[present] += keyed.words(report[present], 2, f"tag of a report, {name}")
     return tags
+
+
+def name_of(mechanism: object) -> str:
+    """Return a text that another mechanism does not have: of one with a matrix, the digest is part of it."""
+    return description(mechanism) + str(getattr(innermost(mechanism), "purpose", ""))
 
 
 def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:

@@ -60,7 +60,7 @@ def _number(least: float, most: float, *others: object) -> dict[str, Any]:
         return value in others or (known and least <= value <= most)
 
     # JSON has no infinity: null stands for it.
-    read = (lambda value: math.inf if value is None else value) if math.inf in (*others, most) else None
+    read = (lambda value: math.inf if value is None else value) if math.inf in others else None
     return {"valid": valid, "rule": f"{name} from {least:{show}} to {most:{show}}", "read": read}
 
 
@@ -148,7 +148,7 @@ class PersonTotal(_Checked):
     """
 
     reports: int = field(metadata=_number(0, 10**12))
-    epsilon: float = field(metadata=_number(0.0, math.inf))
+    epsilon: float = field(metadata=_number(0.0, 1e24, math.inf))
     level: float | None = field(default=None, metadata=_number(0.0, 1e12, None))
     radius: float | None = field(default=None, metadata=_number(0.0, 1e9, None))
     delta: float | None = field(default=None, metadata=_number(0.0, 1.0, None))

@@ -18,7 +18,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
@@ -299,9 +299,10 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
     """Return what so many reports of a person add up to."""
     radius, delta = recipe.radius or RADIUS, recipe.delta or DELTA
     mechanism = recipe.mechanism
-    if reports == 1 and costs is None and mechanism.epsilon != math.inf:
+    if reports == 1 and costs is None and mechanism.epsilon + off_site_level(mechanism) < math.inf:
         epsilon = float(mechanism.epsilon)
-        return PersonTotal(reports=1, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
+        level = epsilon * radius + off_site_level(mechanism)
+        return PersonTotal(reports=1, epsilon=epsilon, level=level, radius=radius, delta=0.0)
     from geoind.accounting.accountant import level_of_reports
     from geoind.mechanisms.spherical import SphericalLaplace
 

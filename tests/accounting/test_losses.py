@@ -10,7 +10,10 @@ from scipy.integrate import quad
 from scipy.special import k0e, k1e
 
 from geoind import (
+    Channel,
     Grid,
+    InvalidInputError,
+    Places,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -18,9 +21,10 @@ from geoind import (
     Projection,
     SphericalGaussian,
     SphericalLaplace,
+    planar_geometric,
     randomised_response,
 )
-from geoind.accounting.accountant import level_bounds, level_of_reports
+from geoind.accounting.accountant import delta_of_reports, level_bounds, level_of_reports
 from geoind.accounting.losses import Loss, bounded_loss, excess, loss_of
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.distances import EARTH_RADIUS
@@ -233,3 +237,20 @@ def test_of_an_unknown_mechanism_only_its_epsilon_counts() -> None:
     # Randomised response is the worst that there is.
     coin = randomised_response(2, epsilon=LN4)
     assert upper == pytest.approx(level_of_reports(coin, reports=100, radius=1, delta=1e-5), rel=1e-4)
+
+
+def test_a_channel_on_the_ground_also_loses_what_moving_truths_to_sites_does() -> None:
+    """Two truths a metre apart at a border of cells have the rows of two sites."""
+    grid = Grid(0, 0, cell=300, columns=3, rows=3)
+    channel = planar_geometric(grid, epsilon=0.005)
+    city = Projected(channel, Projection(2.35, 48.86))
+    here, there = channel.matrix[grid.nearest([[149.5, 149.5], [150.5, 150.5]])]
+    for level in (0.1, 0.5):
+        apart = float(np.maximum(here - math.exp(level) * there, 0).sum())
+        assert delta_of_reports(city, reports=1, radius=2, level=level) >= apart > 0.1
+    level = level_of_reports(city, reports=1, radius=2, delta=1e-9)
+    assert np.log(here / there).max() <= level <= city.epsilon * 2 + city.off_site_level + 1e-6
+    cafes = Places(grid.xy + 1.0)
+    anywhere = Projected(Channel(cafes, cafes, channel.matrix), Projection(2.35, 48.86))
+    with pytest.raises(InvalidInputError, match="not sites of the mechanism"):
+        delta_of_reports(anywhere, reports=1, radius=2, level=0.5)

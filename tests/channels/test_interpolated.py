@@ -120,9 +120,24 @@ def test_a_place_outside_counts_as_the_closest_one_of_the_hull() -> None:
         mechanism.check_inside(np.array([[1.0, 1.0], [-1.0, 0.0]]))
 
 
-def test_a_report_that_only_one_corner_makes_has_no_epsilon() -> None:
-    assert Interpolated(Channel.deterministic(GRID, GRID, np.arange(25))).epsilon == math.inf
-    assert Interpolated(Channel.deterministic(GRID, GRID, np.zeros(25, int))).epsilon == 0
+@pytest.mark.parametrize("sites", [GRID, ANYWHERE])
+def test_a_report_that_only_one_corner_makes_has_no_epsilon(sites: Grid | Places) -> None:
+    assert Interpolated(Channel.deterministic(sites, GRID, np.arange(25))).epsilon == math.inf
+    assert Interpolated(Channel.deterministic(sites, GRID, np.zeros(25, int))).epsilon == 0
+
+
+@pytest.mark.parametrize("sites", [GRID, ANYWHERE])
+def test_the_rate_of_the_smallest_probabilities_is_measured(sites: Grid | Places) -> None:
+    """They are whole multiples of the smallest double, which slopes per metre are not."""
+    times = np.random.default_rng(4).integers(1, 9, 25)
+    rates = []
+    for smallest in (2.0**-900, 2.0**-1074):
+        rare = times * smallest
+        rates.append(
+            Interpolated(Channel(sites, Places([[0, 0], [9, 9]]), np.column_stack([rare, 1 - rare]))).rates
+        )
+    assert rates[1] == pytest.approx(rates[0], rel=1e-12)
+    assert rates[0].max() > 0.02
 
 
 @pytest.mark.parametrize(

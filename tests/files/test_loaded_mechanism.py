@@ -1,5 +1,6 @@
 """A mechanism that was saved and loaded, wherever a mechanism is taken."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from geoind import (
     level_of_reports,
     min_loss_given_epsilon,
     obfuscate,
+    obfuscate_file,
     obfuscate_lonlat,
     private_query,
 )
@@ -154,11 +156,33 @@ def test_queries_and_levels_of_several_reports(city: Projected) -> None:
     assert 0 < level <= 5 * 200 * city.epsilon * (1 + 1e-9)
 
 
-def test_unfinished_work_of_one_mechanism_is_not_that_of_another(city: Projected) -> None:
-    """They differ in one entry only; the texts that name them differ, too."""
+@pytest.mark.parametrize("interpolated", [True, False])
+def test_unfinished_work_of_one_mechanism_is_not_continued_with_another(
+    city: Projected, interpolated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They differ in one entry only."""
     assert isinstance(city.mechanism, Interpolated)
     channel = city.mechanism.channel
     matrix = channel.matrix.copy()
     matrix[0, [0, 1]] = matrix[0, [0, 1]].sum() / 2
-    other = Interpolated(Channel(GRID, GRID, matrix))
-    assert repr(other).split()[-1] != repr(city.mechanism).split()[-1]
+    first, second = (
+        Projected(Interpolated(each) if interpolated else each, Projection(2.35, 48.86), domain=BOX)
+        for each in (Channel(GRID, GRID, channel.matrix), Channel(GRID, GRID, matrix))
+    )
+    (tmp_path / "days").mkdir()
+    for name in ("monday.csv", "tuesday.csv"):
+        (tmp_path / "days" / name).write_text("rider,lon,lat\nana,2.35,48.86\n")
+
+    def obfuscate_days(mechanism: Projected) -> None:
+        obfuscate_file(tmp_path / "days", tmp_path / "reports", person="rider", mechanism=mechanism)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("geoind.tables.unfinished.WorkFolder.publish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            obfuscate_days(first)
+    with pytest.raises(InvalidInputError, match="begun by another job"):
+        obfuscate_days(second)
+    obfuscate_days(first)

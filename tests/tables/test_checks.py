@@ -37,6 +37,8 @@ COPIES: dict[str, Callable[[FloatArray], Any]] = {
     "EWKB in hexadecimal digits": lambda truth: shapely.to_wkb(
         shapely.set_srid(shapely.points(truth), 4326), hex=True, include_srid=True
     ),
+    "WKB in a struct": lambda truth: [{"at": shape, "n": 1} for shape in shapely.to_wkb(shapely.points(truth))],
+    "WKB in lists": lambda truth: [[shape] for shape in shapely.to_wkb(shapely.points(truth), hex=True)],
     "GeoJSON": lambda truth: shapely.to_geojson(shapely.points(truth)),
     "a list": lambda truth: truth.tolist(),
     "a struct": lambda truth: [{"y": lat, "x": lon} for lon, lat in truth.tolist()],
@@ -229,6 +231,32 @@ def test_a_small_table_sorted_by_a_coordinate_is_found(order: str, count: int) -
     assert is_sorted(places[ORDERS[order](places)])
 
 
+def wide(count: int, seed: int) -> FloatArray:
+    """Return places of a region that is much wider than high: their distances say little of their latitudes."""
+    return np.random.default_rng(seed).uniform([2.0, 48.8], [2.8, 48.9], (count, 2))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_small_wide_table_sorted_by_the_short_side_is_found(seed: int) -> None:
+    places, rng = wide(60, seed), np.random.default_rng(seed)
+    assert not is_sorted(places)
+    by_latitude = places[np.argsort(places[:, 1])]
+    assert is_sorted(by_latitude)
+    assert is_sorted(np.concatenate([part[np.argsort(part[:, 1])] for part in np.split(places, 6)]))
+    some = np.flatnonzero(rng.random(60) < 0.15)
+    by_latitude[some] = by_latitude[rng.permutation(some)]
+    assert is_sorted(by_latitude)
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_many_small_files_in_a_few_bands_are_found(shuffled: bool) -> None:
+    """The sample of a table is of all its files, also if these have one row each."""
+    places = lonlat(6000, 8)
+    bands = np.argsort(np.digitize(places[:, 1], np.quantile(places[:, 1], [1 / 3, 2 / 3])), kind="stable")
+    assert is_sorted(*places[bands][:, None], shuffled=shuffled)
+    assert not is_sorted(*places[:, None], shuffled=shuffled)
+
+
 @pytest.mark.parametrize("files", [4, 40, 400])
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_files_that_are_ranges_of_place_are_found_although_rows_are_random_in_each(
@@ -303,6 +331,15 @@ def test_rows_sorted_by_station_and_then_by_time_are_sorted_by_place() -> None:
         persons = rng.integers(0, 5000, len(places))
         assert is_sorted(places, clocks=(pa.array(times),), persons=persons)
         assert not is_sorted(places[np.argsort(times)], clocks=(pa.array(np.sort(times)),))
+
+
+def test_rows_sorted_by_day_and_then_by_place_are_sorted_by_place() -> None:
+    """The clock goes back in half of the steps, each time by less than a day."""
+    rng = np.random.default_rng(9)
+    times, places = 1.7e9 + np.sort(rng.integers(0, 86400 * 400, 2400)), wide(2400, 9)
+    order = np.lexsort((places[:, 1], times // 86400))
+    assert is_sorted(places[order], clocks=(pa.array(times[order]),))
+    assert not is_sorted(places, clocks=(pa.array(times),))
 
 
 def test_rows_sorted_in_turns_are_sorted_by_place() -> None:

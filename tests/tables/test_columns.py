@@ -12,8 +12,10 @@ from geoind.tables.columns import (
     JSON_TEXT,
     check_type,
     compacted,
+    indices_of,
     labels_of,
     persons_in,
+    picked,
     plain_type,
     seconds_of,
     values_of,
@@ -83,6 +85,13 @@ VALUES: list[tuple[pa.DataType, list[Any]]] = [
     (pa.struct({"x": pa.int64(), "y": pa.list_(CODES)}), [{"x": 1, "y": ["a"]}, None, {"x": None, "y": []}]),
     (pa.struct([]), [{}, None, {}]),
     (pa.uuid(), [bytes(16), None, bytes(16)]),
+    (pa.struct({"t": pa.time64("ns"), "v": pa.string_view()}), [{"t": 1, "v": "a"}, None, {"t": None}]),
+    (pa.list_(pa.struct({"t": pa.timestamp("us")})), [[{"t": 2**62}], None, []]),
+    (pa.list_(pa.duration("ns"), 1), [[7], None, [None]]),
+    (pa.map_(pa.time64("ns"), pa.timestamp("ns")), [[(1, 2), (1, 3)], None, []]),
+    (pa.list_view(pa.timestamp("us")), [[2**62, None], None, []]),
+    (pa.large_list_view(pa.string()), [["a"], None, []]),
+    (pa.run_end_encoded(pa.int32(), pa.time64("ns")), [1, None, 1]),
     (pa.timestamp("ns", "UTC"), [1, None, 3]),
     (pa.null(), [None, None, None]),
 ]
@@ -97,6 +106,7 @@ def test_values_and_types_stay_in_whole_columns_and_in_slices(kind: pa.DataType,
         made.validate(full=True)
         assert made.type == kind
         assert made.equals(part)
+        assert picked(part, indices_of(np.arange(len(part)))).equals(part)
     assert plain_type(kind) == kind
 
 
@@ -113,9 +123,17 @@ def test_members_of_a_type_lose_their_metadata(form: Any) -> None:
     assert plain_type(form(noted)) == form(noted)
 
 
-def test_a_type_that_cannot_be_taken_apart_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="'speed' has type sparse_union"):
-        check_type("speed", pa.sparse_union([pa.field("a", pa.int64())]))
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.sparse_union([pa.field("a", pa.int64())]),
+        pa.struct({"a": pa.run_end_encoded(pa.int32(), pa.string())}),
+        pa.list_(pa.dense_union([pa.field("a", pa.int64())])),
+    ],
+)
+def test_a_type_that_cannot_be_taken_apart_is_refused(kind: pa.DataType) -> None:
+    with pytest.raises(InvalidInputError, match=r"'speed' has type .*, which cannot be kept"):
+        check_type("speed", kind)
 
 
 def values(column: pa.Array, *, json: bool = False) -> pa.Array:

@@ -334,6 +334,7 @@ def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any])
         ({"delta": "some"}, "release record: delta"),
         ({"off_site_level": "some"}, "release record: off_site_level"),
         ({"decimals": "5?"}, "release record: decimals"),
+        ({"busiest": {"reports": 1, "epsilon": 10**400}}, "release record: epsilon"),
     ],
 )
 def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict[str, Any], message: str) -> None:
