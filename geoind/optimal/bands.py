@@ -1,5 +1,6 @@
 """Symmetric matrices whose entries far from the diagonal are left out, and their Cholesky factors."""
 
+from collections.abc import Callable
 from threading import Lock
 
 import numpy as np
@@ -9,7 +10,7 @@ from scipy.linalg.lapack import dpbtrf, dpbtrs
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 
-__all__ = ["Band", "Factor"]
+__all__ = ["Band"]
 
 NUDGES = 1e-15, 1e-13, 1e-11, 1e-9, 1e-7
 """Relative shifts of the diagonal, tried in turn where rounding makes the matrix indefinite."""
@@ -29,7 +30,7 @@ class Band:
     >>> band = Band(np.arange(4), width=2)
     >>> band.add(np.array([0, 1]), 0, np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> band.add(np.array([2, 3]), 2, np.array([[4.0, 0.0], [0.0, 4.0]]))
-    >>> band.factor().solve(np.array([3.0, 3.0, 4.0, 4.0])).round(6)
+    >>> band.factor()(np.array([3.0, 3.0, 4.0, 4.0])).round(6)
     array([1., 1., 1., 1.])
     """
 
@@ -58,9 +59,9 @@ class Band:
         with self.lock:
             np.add.at(self.cells.reshape(-1), cell.reshape(-1), entries.reshape(-1))
 
-    def factor(self) -> "Factor":
-        """Return the Cholesky factor."""
-        count, width = len(self.cells), self.width
+    def factor(self) -> Callable[[FloatArray], FloatArray]:
+        """Return a function that solves the system for one right-hand side."""
+        count, width, order = len(self.cells), self.width, self.order
         scale = 1 / np.sqrt(self.cells[:, 0])
         self.cells *= scale[:, None]
         self.cells *= sliding_window_view(np.append(scale, np.zeros(width)), width + 1)[:count]
@@ -68,19 +69,14 @@ class Band:
             self.cells[:, 0] = 1 + nudge
             cholesky, failed = dpbtrf(self.cells.T.copy(order="F"), lower=1, overwrite_ab=1)
             if not failed:
-                return Factor(self.order, scale, cholesky)
-        raise SolverError("the Schur complement of the row sums could not be factored")
+                break
+        else:
+            raise SolverError("the Schur complement of the row sums could not be factored")
 
+        def solve(right: FloatArray) -> FloatArray:
+            along = np.empty_like(right)
+            along[order] = right
+            solution, _ = dpbtrs(cholesky, scale * along, lower=1, overwrite_b=1)
+            return np.asarray((scale * solution)[order])
 
-class Factor:
-    """The Cholesky factor of a scaled `Band`."""
-
-    def __init__(self, order: IntArray, scale: FloatArray, cholesky: FloatArray) -> None:
-        self.order, self.scale, self.cholesky = order, scale, cholesky
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return the solution for one right-hand side."""
-        sorted_right = np.empty_like(right)
-        sorted_right[self.order] = right
-        solution, _ = dpbtrs(self.cholesky, self.scale * sorted_right, lower=1, overwrite_b=1)
-        return np.asarray((self.scale * solution)[self.order])
+        return solve

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from geoind.arrays import FloatArray, IntArray
 
-__all__ = ["BlockPairs", "BlockProgram", "Blocks"]
+__all__ = ["BlockProgram", "Blocks"]
 
 WITHIN_BAND = 0.97
 """Share of the entries that are within half the band's width of their output's reference."""
@@ -99,6 +99,10 @@ class BlockProgram:
         apart = np.abs(self.order[blocks.member] - centre[blocks.owner])
         return 2 * int(np.quantile(apart, WITHIN_BAND))
 
+    def pairs(self, cells: IntArray) -> "_Pairs":
+        """Return the constraints of sorted cells of the blocks."""
+        return _Pairs(self, cells)
+
     @cached_property
     def adjoint(self) -> csr_array:
         """The transpose of the equations."""
@@ -121,7 +125,7 @@ class BlockProgram:
         return found
 
 
-class BlockPairs:
+class _Pairs:
     """The constraints of the Newton system, as sorted cells of the blocks."""
 
     def __init__(self, program: BlockProgram, cells: IntArray) -> None:

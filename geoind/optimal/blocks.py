@@ -23,7 +23,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal import lapack
 from geoind.optimal.bands import Band
-from geoind.optimal.block_program import BlockPairs, BlockProgram, Blocks
+from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.interior import longest_step, outliers
 from geoind.optimal.newton import factor_block
 from geoind.parallel import Threads
@@ -123,7 +123,7 @@ class BlockMethod:
             # The entry of the reference needs a constraint of its own, too.
             square[:, reference] |= not square[:, reference].sum() > 1
             square[reference, reference] = False
-        self.pairs = BlockPairs(program, np.flatnonzero(self.chosen))
+        self.pairs = program.pairs(np.flatnonzero(self.chosen))
         self.early: _State | None = None
         self.close = CLOSE
         self.v = start * (0.95 / (program.equations @ start))[blocks.member]
@@ -241,14 +241,14 @@ class BlockMethod:
         if not len(cells):
             return
         self.chosen[cells] = True
-        added = BlockPairs(self.program, cells)
+        added = self.program.pairs(cells)
         balance = float(self.multiplier @ self.slack) / len(self.pairs)
         slack = np.maximum(0.2 * self.v[added.target], added.slack(self.v))
         every = np.concatenate([self.pairs.cells, cells])
         order = np.argsort(every, kind="stable")
         self.slack = np.concatenate([self.slack, slack])[order]
         self.multiplier = np.concatenate([self.multiplier, JOINING * balance / slack])[order]
-        self.pairs = BlockPairs(self.program, every[order])
+        self.pairs = self.program.pairs(every[order])
 
     # ------------------------------------------------------------------------------------------- another program
     def _state(self) -> _State:
@@ -269,7 +269,7 @@ class BlockMethod:
         """
         state, cells = self.early or self._state(), self.pairs.cells
         self.program, self.v, self.slack, self.multiplier = program, state.v, state.slack, state.multiplier
-        self.pairs = BlockPairs(program, state.cells)
+        self.pairs = program.pairs(state.cells)
         self._join(cells[~np.isin(cells, state.cells)])
         balance = float(self.multiplier @ self.slack) / len(self.pairs)
         first = len(state.rest)
@@ -327,7 +327,7 @@ class BlockMethod:
 
         self.team.pieces(len(blocks), work)
         schur.cells[self.program.order, 0] += self.rest / self.rest_multiplier
-        self.schur = schur.factor()
+        self.solve_schur = schur.factor()
 
     def _apply_inverse(self, right: FloatArray) -> FloatArray:
         """Return H^-1 right, block by block."""
@@ -362,7 +362,7 @@ class BlockMethod:
     def _prices(self, right: FloatArray, softness: FloatArray) -> FloatArray:
         """Return the solution of (A H^-1 A' + softness) price = right by conjugate gradients."""
         program, price, defect = self.program, np.zeros_like(right), right
-        scaled = direction = self.schur.solve(defect)
+        scaled = direction = self.solve_schur(defect)
         size = first = float(defect @ scaled)
         for _ in range(GRADIENTS):
             if not size > self.close**2 * first:
@@ -372,7 +372,7 @@ class BlockMethod:
             length = size / float(direction @ image)
             price = price + length * direction
             defect = defect - length * image
-            scaled = self.schur.solve(defect)
+            scaled = self.solve_schur(defect)
             before, size = size, float(defect @ scaled)
             direction = scaled + size / before * direction
         return price

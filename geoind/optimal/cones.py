@@ -9,7 +9,6 @@ needed on average over each orbit of inputs only.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,6 @@ from geoind.arrays import FloatArray, IntArray
 
 __all__ = [
     "ActivePairs",
-    "Cones",
-    "PairProgram",
     "Program",
     "classes_of",
     "merge_classes",
@@ -72,41 +69,21 @@ class Program:
         return np.outer(self.weight, (prices / self.orbit_size)[self.orbit])
 
 
-@dataclass(frozen=True)
-class PairProgram(Program):
-    """The program whose cone is that of the privacy constraints between pairs of inputs.
+class ActivePairs:
+    """The constraints of the Newton system, sorted by output.
+
+    `slack` maps entries to v(k) - a v(i); `adjoint` is its transpose.
 
     Parameters
     ----------
     ratio : (n, n) array
         `ratio[i, k] = a(i, k)`, strictly between 0 and 1; 0 where a pair needs no constraint.
+    chosen : (outputs, n, n) array of bool
     """
 
-    ratio: FloatArray
-
-
-class Cones(Protocol):
-    """The constraints of a program: linear functions of each column, in a cone that is its own dual."""
-
-    def __len__(self) -> int:
-        """Return the number of constraints."""
-
-    def slack(self, columns: FloatArray) -> FloatArray:
-        """Return the linear functions, one or more for each constraint."""
-
-    def adjoint(self, multipliers: FloatArray) -> FloatArray:
-        """Return the transpose of `slack`: the sum of the constraints' multipliers on each entry."""
-
-
-class ActivePairs:
-    """The constraints of the Newton system, sorted by output.
-
-    `slack` maps entries to v(k) - a v(i); `adjoint` is its transpose.
-    """
-
-    def __init__(self, program: PairProgram, chosen: npt.NDArray[np.bool_]) -> None:
-        self.shape = program.cost.shape
-        self.ratio = program.ratio
+    def __init__(self, ratio: FloatArray, chosen: npt.NDArray[np.bool_]) -> None:
+        self.shape = chosen.shape[:2]
+        self.ratio = ratio
         self.chosen = chosen
         self._locate(*np.nonzero(chosen))
 

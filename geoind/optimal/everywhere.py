@@ -18,7 +18,7 @@ from geoind.channels.interpolated import Interpolated
 from geoind.errors import InvalidInputError
 from geoind.optimal.cones import Program
 from geoind.optimal.corners import Corners, CornerSystem
-from geoind.optimal.interior import CORRECTORS, Iterate, Method, Solution, outliers
+from geoind.optimal.interior import CORRECTORS, Found, Iterate, Method, outliers
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.second_order import Scaling, divide, eigenvalues, from_eigenvalues, product, steepest
 from geoind.parallel import Threads
@@ -45,7 +45,7 @@ def minimise_everywhere(
     tolerance: float,
     time_limit: float,
     progress: Callable[[Iterate], None] | None = None,
-) -> Solution:
+) -> Found:
     """Return columns on a grid of at least two rows and columns, as `minimise` does."""
     rows, columns = grid.rows, grid.columns
     order = np.arange(len(grid))
@@ -64,8 +64,9 @@ def minimise_everywhere(
     )
     with threads_for_blocks(len(grid)) as team:
         corners = Corners(len(program.cost), rows, columns, epsilon * grid.cell)
-        found = _CornerMethod(turned, offset, yardstick, corners, team).run(tolerance, time_limit, progress)
-    return replace(found, columns=found.columns[:, rank])
+        method = _CornerMethod(turned, offset, yardstick, corners, team)
+        found, last, stopped = method.run(tolerance, time_limit, progress)
+    return found[:, rank], last, stopped
 
 
 def as_squares(sites: Sites) -> Grid:

@@ -9,19 +9,19 @@ multiplier 0, so the dual bound of every iterate is valid as well.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
-from geoind.optimal.cones import ActivePairs, Cones, PairProgram, Program
+from geoind.optimal.cones import ActivePairs, Program
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
-__all__ = ["Iterate", "Method", "Solution", "Stopped", "longest_step", "minimise", "outliers"]
+__all__ = ["Found", "Iterate", "Method", "Solution", "Stopped", "longest_step", "minimise", "outliers"]
 
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
@@ -37,6 +37,9 @@ ROUNDING = float(np.finfo(float).eps)
 
 Stopped: TypeAlias = Literal["optimal", "time limit", "memory", "stuck", "spanner"]
 """Why a search ended: proven, out of time or memory, no progress in doubles, or only a spanner's pairs."""
+
+Found: TypeAlias = tuple[FloatArray, "Iterate", Stopped]
+"""The best columns, strictly inside every cone, the last iterate, and why the search ended."""
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,30 @@ class Iterate:
 
 @dataclass(frozen=True)
 class Solution:
-    """The best columns found, strictly inside every cone, with the last iterate."""
+    """A private matrix, its proven bounds, how it was found, and why the search ended."""
 
-    columns: FloatArray
+    matrix: FloatArray
     last: Iterate
+    method: str
     stopped: Stopped
 
 
+class _Cones(Protocol):
+    """The constraints of a program: linear functions of each column, in a cone that is its own dual."""
+
+    def __len__(self) -> int:
+        """Return the number of constraints."""
+
+    def slack(self, columns: FloatArray) -> FloatArray:
+        """Return the linear functions, one or more for each constraint."""
+
+    def adjoint(self, multipliers: FloatArray) -> FloatArray:
+        """Return the transpose of `slack`: the sum of the constraints' multipliers on each entry."""
+
+
 def minimise(
-    program: PairProgram,
+    program: Program,
+    ratio: FloatArray,
     *,
     offset: float,
     yardstick: float,
@@ -87,12 +105,14 @@ def minimise(
     tolerance: float,
     time_limit: float,
     progress: Callable[[Iterate], None] | None = None,
-) -> Solution:
+) -> Found:
     """Return columns whose relative gap to the optimum is proven to be within the tolerance, or the best in time.
 
     Parameters
     ----------
-    program : PairProgram
+    program : Program
+    ratio : (n, n) array
+        As in `ActivePairs`.
     offset : float
         A constant of the objective that is not part of the program; gaps are relative to the sum.
     yardstick : float
@@ -103,7 +123,7 @@ def minimise(
         As in `min_loss_given_epsilon`.
     """
     with threads_for_blocks(len(near)) as team:
-        return _PairMethod(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
+        return _PairMethod(program, ratio, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 
 class Method:
@@ -117,7 +137,7 @@ class Method:
     team : Threads
     """
 
-    cones: Cones
+    cones: _Cones
     multipliers: FloatArray
     """Strictly inside the dual cone."""
 
@@ -133,7 +153,7 @@ class Method:
         self.v = np.full(program.cost.shape, 1 / program.weight.sum())
         self.u = -float((self.cost / program.weight[:, None]).max()) * program.orbit_size
 
-    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Solution:
+    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Found:
         """Return the best iterate when the gap is within the tolerance, the time is over, or progress ends."""
         best_v, best_objective, best_bound = self.v, np.inf, -np.inf
         best_gap, stuck, iteration = np.inf, 0, 0
@@ -149,18 +169,18 @@ class Method:
             self.close = now.gap < CLOSE
             best_gap = min(best_gap, now.gap)
             if now.gap <= tolerance:
-                return Solution(best_v, now, "optimal")
+                return best_v, now, "optimal"
             if now.seconds > time_limit:
-                return Solution(best_v, now, "time limit")
+                return best_v, now, "time limit"
             if stuck > (PATIENCE if best_gap < 1e-3 else 10 * PATIENCE):
-                return Solution(best_v, now, "stuck")
+                return best_v, now, "stuck"
             aim = 0.1 * tolerance * max(best_objective, self.yardstick) / self.unit
             try:
                 # At the limit of precision numbers may overflow; the best iterate is kept, later ones are checked.
                 with np.errstate(all="ignore"):
                     self._step(aim / len(self.cones))
             except SolverError:
-                return Solution(best_v, now, "stuck")
+                return best_v, now, "stuck"
             iteration += 1
 
     def _bound(self) -> float:
@@ -179,15 +199,21 @@ class Method:
 
 class _PairMethod(Method):
     def __init__(
-        self, program: PairProgram, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Threads
+        self,
+        program: Program,
+        ratio: FloatArray,
+        offset: float,
+        yardstick: float,
+        near: npt.NDArray[np.bool_],
+        team: Threads,
     ) -> None:
         super().__init__(program, offset, yardstick, team)
         outputs, n = program.cost.shape
-        self.ratio = program.ratio
+        self.ratio = ratio
         self.newton = NewtonSystem(program, team)
         chosen = np.broadcast_to(near, (outputs, n, n)).copy()
-        chosen[np.arange(outputs), program.reference] |= program.ratio[program.reference] > 0
-        self.cones = self.pairs = ActivePairs(program, chosen)
+        chosen[np.arange(outputs), program.reference] |= ratio[program.reference] > 0
+        self.cones = self.pairs = ActivePairs(ratio, chosen)
         self.multipliers = self._first_multipliers()
 
     def _first_multipliers(self) -> FloatArray:

@@ -24,7 +24,6 @@ from geoind.distances import Distance, euclidean, manhattan
 from geoind.errors import InvalidInputError, SolverError, plural
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal.cones import (
-    PairProgram,
     Program,
     classes_of,
     merge_classes,
@@ -34,8 +33,8 @@ from geoind.optimal.cones import (
 )
 from geoind.optimal.everywhere import as_squares, interpolated_epsilon, memory_needed, minimise_everywhere
 from geoind.optimal.expost import expost
-from geoind.optimal.interior import Iterate, Solution, Stopped, minimise
-from geoind.optimal.neighbourhoods import Bracket, bracket
+from geoind.optimal.interior import Found, Iterate, Solution, minimise
+from geoind.optimal.neighbourhoods import bracket
 from geoind.optimal.problem import (
     YARDSTICK,
     Certificate,
@@ -205,16 +204,6 @@ class _Task:
         return float(self.mass @ np.einsum("xz,xz->x", matrix, self.cost))
 
 
-@dataclass(frozen=True)
-class _LeastLoss:
-    """A private matrix, its proven bounds, and how it was found."""
-
-    matrix: FloatArray
-    last: Iterate
-    method: str
-    stopped: Stopped
-
-
 def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> _Task:
     """Return the program of least loss as matrices, checked."""
     inputs = prior.sites
@@ -231,7 +220,7 @@ def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance
 
 
 def _certified(
-    task: _Task, found: _LeastLoss, measure: Callable[[Channel], float], tolerance: float, began: float
+    task: _Task, found: Solution, measure: Callable[[Channel], float], tolerance: float, began: float
 ) -> OptimalChannel:
     """Return the channel with its certificate, repaired where rounding exceeded epsilon."""
     before = task.objective(found.matrix)
@@ -260,9 +249,9 @@ def _solve(
     time_limit: float = math.inf,
     progress: Callable[[Iterate], None] | None = None,
     dilation: float = 1.0,
-    known: _LeastLoss | None = None,
+    known: Solution | None = None,
     seed: FloatArray | None = None,
-) -> _LeastLoss:
+) -> Solution:
     """Return the least loss: proven to the tolerance, or as far as time and precision allow.
 
     `known` is a private matrix with a bound, by default one report for all; `seed` need not be private.
@@ -280,7 +269,7 @@ def _solve(
         symmetry = symmetry_of(task.inputs, task.outputs, task.apart, task.cost, task.mass)
         chosen, weight = symmetry.representatives()
         _check_memory(memory_needed(len(chosen), task.everywhere), task, "choose larger cells")
-        solution = minimise_everywhere(
+        columns = minimise_everywhere(
             Program(
                 np.ascontiguousarray(weighted[:, chosen].T),
                 weight,
@@ -295,7 +284,7 @@ def _solve(
             time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
             progress=progress,
         )
-        return _or_known(_named(solution, symmetry, "interior point on the corners"), known, tolerance)
+        return _or_known(_named(columns, symmetry, "interior point on the corners"), known, tolerance)
     merged = classes_of(task.apart, SMALLEST_EXPONENT / task.epsilon)
     apart, triangles = task.apart, task.triangles
     approximate = dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE
@@ -325,7 +314,7 @@ def _solve(
             reference=reference,
             epsilon=task.epsilon,
             largest_exponent=LARGEST_EXPONENT,
-            start=Bracket(known.matrix[members], known.last, 0, known.stopped),
+            start=replace(known, matrix=known.matrix[members]),
             seed=None if seed is None else seed[members],
             offset=offset,
             tolerance=tolerance,
@@ -333,8 +322,7 @@ def _solve(
             memory=MEMORY,
             progress=progress,
         )
-        method = f"neighbourhoods of {around.size} inputs" if around.size else known.method
-        return _LeastLoss(around.matrix[slice(None) if whole else merged], around.last, method, around.stopped)
+        return replace(around, matrix=around.matrix[slice(None) if whole else merged])
     # Factors, the active set, and what is temporary.
     _check_memory(len(chosen) * len(apart) ** 2 * 11.0, task, "pass a larger tolerance, such as 0.02")
     pairs = unchained_pairs(apart)
@@ -342,16 +330,16 @@ def _solve(
     if dilation > 1:
         pairs, factor = spanner(apart, dilation)
 
-    def run(epsilon: float, tolerance: float, progress: Callable[[Iterate], None] | None) -> _LeastLoss:
+    def run(epsilon: float, tolerance: float, progress: Callable[[Iterate], None] | None) -> Solution:
         exponent = np.minimum(epsilon * (1 - HEADROOM) * apart, LARGEST_EXPONENT)
-        solution = minimise(
-            PairProgram(
+        columns = minimise(
+            Program(
                 np.ascontiguousarray(weighted[:, chosen].T),
                 weight,
                 symmetry.orbit_of_inputs(),
                 merged[excess[:, chosen].argmin(axis=0)],
-                np.where(pairs, np.exp(-exponent), 0.0),
             ),
+            np.where(pairs, np.exp(-exponent), 0.0),
             offset=offset,
             yardstick=known.last.yardstick,
             near=nearest_pairs(apart) & pairs,
@@ -359,7 +347,7 @@ def _solve(
             time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
             progress=progress,
         )
-        found = _named(solution, symmetry, "interior point")
+        found = _named(columns, symmetry, "interior point")
         return replace(found, matrix=found.matrix[merged])
 
     found = run(task.epsilon / factor, tolerance, progress)
@@ -371,14 +359,15 @@ def _solve(
     return _or_known(found, known, tolerance)
 
 
-def _named(solution: Solution, symmetry: Symmetry, method: str) -> _LeastLoss:
-    """Return the whole matrix of a solution, and how it was found."""
+def _named(found: Found, symmetry: Symmetry, method: str) -> Solution:
+    """Return the whole matrix of the columns that were found, and how."""
+    columns, last, stopped = found
     if len(symmetry.inputs) > 1:
         method += f", {len(symmetry.inputs)} symmetries"
-    return _LeastLoss(symmetry.expand(solution.columns), solution.last, method, solution.stopped)
+    return Solution(symmetry.expand(columns), last, method, stopped)
 
 
-def _or_known(found: _LeastLoss, known: _LeastLoss, tolerance: float) -> _LeastLoss:
+def _or_known(found: Solution, known: Solution, tolerance: float) -> Solution:
     """Return the better one of two matrices, with the better bound."""
     bound = max(found.last.bound, known.last.bound)
     if known.last.objective < found.last.objective:
@@ -401,7 +390,7 @@ def _along(sites: Sites) -> FloatArray:
     return np.asarray(reverse[:, np.argmax(np.ptp(reverse, axis=0))])
 
 
-def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], float]) -> _LeastLoss:
+def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], float]) -> Solution:
     """Return the seed, if it is private, or the best matrix whose rows are all equal if that costs less."""
     found = _one_report_for_all(task)
     if seed is None or not (objective := task.objective(seed)) < found.last.objective:
@@ -413,7 +402,7 @@ def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], fl
     )
 
 
-def _one_report_for_all(task: _Task) -> _LeastLoss:
+def _one_report_for_all(task: _Task) -> Solution:
     """Return the best matrix whose rows are all equal."""
     least = task.cost.min(axis=1)
     offset = float(task.mass @ least)
@@ -428,7 +417,7 @@ def _one_report_for_all(task: _Task) -> _LeastLoss:
     damped = (task.mass * np.exp(-task.epsilon * task.apart[some])) @ excess
     bound = offset + float(damped.min(axis=1).max())
     last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
-    return _LeastLoss(np.broadcast_to(row, task.cost.shape), last, "one report for all", "optimal")
+    return Solution(np.broadcast_to(row, task.cost.shape), last, "one report for all", "optimal")
 
 
 def _cheap_candidate(task: _Task, prior: Prior, loss: Distance, distance: Distance) -> tuple[FloatArray, str]:

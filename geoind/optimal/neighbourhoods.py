@@ -28,13 +28,13 @@ inputs, and the matrix is made exactly stochastic, by `extension`. Its epsilon i
 afterwards.
 
 One threshold for all pairs of inputs and outputs decides which are kept. Its size on average depends on the
-tolerance, and grows until the two bounds meet it. One iteration takes a block per output and one Schur complement:
-outputs * size^3 + inputs^3 / 3 operations, instead of outputs * inputs^3.
+tolerance, and grows until the two bounds meet it. One iteration takes a block per output and one Schur complement,
+which is a band: outputs * size^3 + inputs * width^2 operations, instead of outputs * inputs^3.
 """
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +46,11 @@ from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
 from geoind.optimal.cones import nearest_pairs
 from geoind.optimal.extension import private_matrix
-from geoind.optimal.interior import Iterate, Stopped
+from geoind.optimal.interior import Iterate, Solution
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.parallel import Threads
 
-__all__ = ["Bracket", "Neighbourhoods", "bracket", "memory_of"]
+__all__ = ["bracket", "memory_of"]
 
 FIRST_RADIUS = 4.5
 """At first outputs keep as many inputs, on average, as most have within this distance, in units of 1 / epsilon.
@@ -81,22 +81,12 @@ HEADROOM = 1e-9
 """The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one has epsilon itself."""
 
 
-@dataclass(frozen=True)
-class Bracket:
-    """A private matrix, its bounds, and why the search ended."""
-
-    matrix: FloatArray
-    last: Iterate
-    size: int
-    stopped: Stopped
-
-
 def memory_of(inputs: int, outputs: int, size: int) -> float:
-    """Return the bytes that neighbourhoods of this size take: blocks, Schur complement and dense matrices."""
+    """Return the bytes that neighbourhoods of this size take: blocks, band and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
     # Factors and inverses, active pairs with their slacks and multipliers, followers. Dense: distances, ratios,
-    # costs (2), Schur complement, the best matrix, and half a matrix for what is temporary.
+    # costs (2), the best matrix, and one and a half for what is temporary.
     return 8.0 * (2.2 * entries * size + 100 * entries + 6.5 * dense)
 
 
@@ -109,14 +99,14 @@ def bracket(
     reference: IntArray,
     epsilon: float,
     largest_exponent: float,
-    start: Bracket,
+    start: Solution,
     seed: FloatArray | None,
     offset: float,
     tolerance: float,
     deadline: float,
     memory: float,
     progress: Callable[[Iterate], None] | None,
-) -> Bracket:
+) -> Solution:
     """Return a channel and a bound whose relative gap is within the tolerance, or the best in time and memory.
 
     Parameters
@@ -133,7 +123,7 @@ def bracket(
         The input of least loss for each output.
     epsilon, largest_exponent : float
         Ratios are exp(-epsilon * distance), and not smaller than exp(-largest_exponent).
-    start : Bracket
+    start : Solution
         Any private matrix, with its bounds.
     seed : (n, outputs) array, optional
         A channel from which the first columns are taken; it need not be private.
@@ -172,12 +162,14 @@ def bracket(
 
     with threads_for_blocks(n) as team:
         while True:
-            around = Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
+            around = _Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
             now = time.perf_counter()
             matrix = around.upper(seed, INNER * tolerance, now + SHARE * (deadline - now), lambda _: tell(-np.inf))
             objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
             if objective < best.last.objective:
-                best = replace(best, matrix=matrix, last=replace(best.last, objective=objective), size=size)
+                method = f"neighbourhoods of {size} inputs"
+                last = replace(best.last, objective=objective)
+                best = replace(best, matrix=matrix, last=last, method=method)
             enough = best.last.objective - offset - tolerance * max(abs(best.last.objective), best.last.yardstick)
             around.lower(matrix, INNER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound))
             gap = best.last.gap
@@ -191,7 +183,7 @@ def bracket(
             size, seed = grown, best.matrix
 
 
-class Neighbourhoods:
+class _Neighbourhoods:
     """Both programs, for one size of the neighbourhoods.
 
     Parameters

@@ -33,7 +33,7 @@ def random_sum(seed: int, count: int, width: int) -> tuple[Band, np.ndarray]:
 def test_a_band_is_the_sum_near_its_diagonal(seed: int, count: int, width: int) -> None:
     band, dense = random_sum(seed, count, width)
     right = np.random.default_rng(seed).normal(size=count)
-    solution = band.factor().solve(right)
+    solution = band.factor()(right)
     assert dense @ solution == pytest.approx(right, abs=1e-8)
 
 

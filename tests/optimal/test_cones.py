@@ -11,23 +11,22 @@ from scipy.sparse.csgraph import shortest_path
 from geoind import Grid
 from geoind.arrays import FloatArray
 from geoind.distances import euclidean, manhattan
-from geoind.optimal.cones import ActivePairs, PairProgram, classes_of, nearest_pairs, spanner, unchained_pairs
+from geoind.optimal.cones import ActivePairs, Program, classes_of, nearest_pairs, spanner, unchained_pairs
 
 seeds = st.integers(0, 2**32)
 
 
-def program(rng: np.random.Generator, orbit: list[int] | None = None) -> PairProgram:
-    """Three outputs and five inputs; some pairs need no constraint."""
+def program(rng: np.random.Generator, orbit: list[int] | None = None) -> Program:
+    """Three outputs and five inputs."""
+    numbers = np.array(orbit) if orbit else np.arange(5)
+    return Program(rng.random((3, 5)), rng.integers(1, 5, 3).astype(float), numbers, rng.integers(0, 5, 3))
+
+
+def active(rng: np.random.Generator) -> ActivePairs:
+    """Some pairs of three outputs and five inputs; others need no constraint."""
     ratio = rng.uniform(0.1, 0.9, (5, 5)) * (rng.random((5, 5)) < 0.7)
     np.fill_diagonal(ratio, 0)
-    numbers = np.array(orbit) if orbit else np.arange(5)
-    return PairProgram(
-        rng.random((3, 5)), rng.integers(1, 5, 3).astype(float), numbers, rng.integers(0, 5, 3), ratio
-    )
-
-
-def active(rng: np.random.Generator, of: PairProgram) -> ActivePairs:
-    return ActivePairs(of, (rng.random((3, 5, 5)) < 0.5) & (of.ratio > 0))
+    return ActivePairs(ratio, (rng.random((3, 5, 5)) < 0.5) & (ratio > 0))
 
 
 @given(seeds)
@@ -54,11 +53,10 @@ def test_spread_is_the_adjoint_of_the_row_sums(orbit: list[int] | None, seed: in
 @given(seeds)
 def test_a_slack_is_what_a_constraint_leaves_and_has_its_adjoint(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    problem = program(rng)
-    pairs = active(rng, problem)
+    pairs = active(rng)
     columns, multipliers = rng.normal(size=(3, 5)), rng.normal(size=len(pairs))
     assert len(pairs) == pairs.chosen.sum()
-    expected = [columns[z, k] - problem.ratio[i, k] * columns[z, i] for z, i, k in np.argwhere(pairs.chosen)]
+    expected = [columns[z, k] - pairs.ratio[i, k] * columns[z, i] for z, i, k in np.argwhere(pairs.chosen)]
     np.testing.assert_allclose(pairs.slack(columns), expected)
     left = float(pairs.slack(columns) @ multipliers)
     assert left == pytest.approx(float((columns * pairs.adjoint(multipliers)).sum()), abs=1e-12)
@@ -67,7 +65,7 @@ def test_a_slack_is_what_a_constraint_leaves_and_has_its_adjoint(seed: int) -> N
 @given(seeds)
 def test_every_pair_has_its_place_in_the_lower_triangle_of_its_block(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    pairs = active(rng, program(rng))
+    pairs = active(rng)
     blocks = np.unravel_index(pairs.cell, (3, 5, 5))
     np.testing.assert_array_equal(blocks[0], pairs.owner)
     np.testing.assert_array_equal(blocks[1], np.maximum(pairs.giver, pairs.taker))
@@ -81,9 +79,8 @@ def test_every_pair_has_its_place_in_the_lower_triangle_of_its_block(seed: int) 
 @given(seeds)
 def test_pairs_that_join_keep_every_multiplier_with_its_pair(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    problem = program(rng)
-    pairs = active(rng, problem)
-    outside = np.argwhere(~pairs.chosen & (problem.ratio > 0))
+    pairs = active(rng)
+    outside = np.argwhere(~pairs.chosen & (pairs.ratio > 0))
     joining = outside[rng.permutation(len(outside))[:4]]
     old = dict(zip(map(tuple, np.argwhere(pairs.chosen)), rng.random(len(pairs)), strict=True))
     new = dict(zip(map(tuple, joining), 10 + rng.random(len(joining)), strict=True))
@@ -94,7 +91,7 @@ def test_pairs_that_join_keep_every_multiplier_with_its_pair(seed: int) -> None:
     assert (np.diff(pairs.owner) >= 0).all()
     columns: FloatArray = rng.random((3, 5))
     for slack, z, i, k in zip(pairs.slack(columns), pairs.owner, pairs.giver, pairs.taker, strict=True):
-        assert slack == pytest.approx(columns[z, k] - problem.ratio[i, k] * columns[z, i])
+        assert slack == pytest.approx(columns[z, k] - pairs.ratio[i, k] * columns[z, i])
 
 
 GRID = Grid(0, 0, cell=100, columns=5, rows=4)

@@ -26,7 +26,7 @@ from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import SitesMismatchError, SolverError
 from geoind.optimal import Iterate, OptimalChannel, least_loss
-from geoind.optimal.cones import PairProgram, merge_classes
+from geoind.optimal.cones import Program, merge_classes
 from geoind.optimal.interior import minimise
 from geoind.optimal.least_loss import (
     _as_task,
@@ -454,9 +454,9 @@ def test_out_of_time_says_so_and_a_spanner_shares_the_time() -> None:
 def test_both_programs_of_a_spanner_share_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, clock = [], itertools.count(0, 10)
 
-    def watched(program: PairProgram, *, time_limit: float, **others: Any) -> Any:
+    def watched(program: Program, ratio: FloatArray, *, time_limit: float, **others: Any) -> Any:
         limits.append(time_limit)
-        return minimise(program, time_limit=np.inf, **others)
+        return minimise(program, ratio, time_limit=np.inf, **others)
 
     monkeypatch.setattr(least_loss, "minimise", watched)
     # Every look at the clock is ten seconds after the one before.

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from geoind.arrays import FloatArray
-from geoind.optimal.cones import ActivePairs, PairProgram
+from geoind.optimal.cones import ActivePairs, Program
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.newton import NewtonSystem
 
 
-def problem(seed: int, orbit: list[int] | None) -> tuple[PairProgram, ActivePairs, FloatArray, FloatArray]:
+def problem(seed: int, orbit: list[int] | None) -> tuple[Program, ActivePairs, FloatArray, FloatArray]:
     """A random iterate strictly inside its cones."""
     rng = np.random.default_rng(seed)
     outputs, n = 4, 6
@@ -18,9 +18,9 @@ def problem(seed: int, orbit: list[int] | None) -> tuple[PairProgram, ActivePair
     ratio = np.exp(-2 * apart) * (apart > 0)
     numbers = np.array(orbit) if orbit else np.arange(n)
     weight = np.ones(outputs) if orbit is None else rng.integers(1, 4, outputs).astype(float)
-    program = PairProgram(rng.random((outputs, n)), weight, numbers, rng.integers(0, n, outputs), ratio)
+    program = Program(rng.random((outputs, n)), weight, numbers, rng.integers(0, n, outputs))
     columns = np.exp(-apart[rng.integers(0, n, outputs)]) * rng.uniform(0.1, 1, (outputs, 1))
-    pairs = ActivePairs(program, np.broadcast_to(ratio > 0, (outputs, n, n)).copy())
+    pairs = ActivePairs(ratio, np.broadcast_to(ratio > 0, (outputs, n, n)).copy())
     return program, pairs, columns, rng.uniform(0.1, 2, len(pairs))
 
 
