@@ -40,9 +40,9 @@ CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
 ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3,raster]", "--group", "dev"]
 """For the fast tests on other Pythons, which start no JVM: Spark is half a gigabyte."""
-# tests/conftest.py puts the slow files first: no worker is left with a long file at the end. Four workers for two
-# cores, because tests wait for browsers, servers and the JVM: three of them left a quarter of the time unused.
-TESTS = ["-m", "pytest", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder"]
+# tests/conftest.py puts the slow files first: no worker is left with a long file at the end. Three workers for two
+# cores, because tests wait for browsers, servers and the JVM; four take longer.
+TESTS = ["-m", "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
 # The fast tests compute and seldom wait, and a worker's imports and collection take as long as 600 of them.
 FAST = ["-n", str(min(os.cpu_count() or 2, 4)), "-m", "not slow"]
 SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
