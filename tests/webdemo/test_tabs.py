@@ -44,6 +44,7 @@ def test_near_me_retrieves_keeps_and_says_what_it_costs(watched: Page, demo_url:
     set_slider(watched, "confidence", 99)
     set_slider(watched, "query-radius", 300)
     expect(watched.locator("#near-sentence")).to_contain_text("everything within 300 m")
+    settle(watched)
     with watched.expect_request(lambda request: request.url.endswith("/api/near")) as asked:
         watched.get_by_label("Looking for").select_option("anything")
     assert sent(asked.value)["kind"] == "any"
