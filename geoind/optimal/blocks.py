@@ -36,8 +36,12 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-SETTLE_EVERY = 3
-"""Iterations between two calls of `settle`."""
+SETTLE_EVERY, SETTLED = 3, 0.15
+"""Iterations between two calls of `settle`, and the gap at which they end."""
+BEHIND, LATE = 0.1, 4.0
+"""Share of the blocks that may take shorter steps than the others: among many blocks there is always one whose
+step is short. Columns that move by different steps leave the row sums with a residual, so they take one step when
+the gap is within so many times the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -191,14 +195,15 @@ class BlockMethod:
             tight = close and abs(objective - best) < 2 * tolerance * objective
             if proven or tight or time.perf_counter() > deadline:
                 break
-            if settle is not None and products > 0.05 * objective and iteration % SETTLE_EVERY == 2:
+            if settle is not None and products > SETTLED * objective and iteration % SETTLE_EVERY == 2:
                 self.program = settle(self.v)
             if products > 0.5 * tolerance * objective:
                 self._join(self._broken())
             try:
                 # Near the optimum numbers may overflow; every bound is checked, and so is every channel.
                 with np.errstate(all="ignore"):
-                    self._step(0.05 * tolerance * objective / len(self.pairs))
+                    behind = BEHIND if products > LATE * tolerance * objective else 0.0
+                    self._step(0.05 * tolerance * objective / len(self.pairs), behind)
             except SolverError:
                 break
 
@@ -377,8 +382,16 @@ class BlockMethod:
             direction = scaled + size / before * direction
         return price
 
-    def _step(self, least: float) -> None:
-        """Move to the next iterate; `least` is the smallest product of slack and multiplier to aim at."""
+    def _step(self, least: float, behind: float) -> None:
+        """Move to the next iterate.
+
+        Parameters
+        ----------
+        least : float
+            The smallest product of slack and multiplier to aim at.
+        behind : float
+            Share of the blocks whose columns may take shorter steps than the others.
+        """
         program, pairs, count = self.program, self.pairs, len(self.pairs)
         slack = np.concatenate([self.slack, self.rest])
         multiplier = np.concatenate([self.multiplier, self.rest_multiplier])
@@ -416,13 +429,32 @@ class BlockMethod:
             if sum(further) <= 1.02 * (primal + step):
                 break
             (primal, step), found = further, better
-        fraction = 0.9 if min(primal, step) < 0.9 else 0.99
-        primal, step = min(1.0, fraction * primal), min(1.0, fraction * step)
         if not all(np.isfinite(part).all() for part in found):
             raise SolverError("the Newton system has no finite solution")
         dv, dprice, dslack, dmultiplier = found
-        slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
-        self.v = self.v + min(primal, 0.9 * longest_step(dv / self.v)) * dv
-        self.price = self.price + step * dprice
+        slack_steps, multiplier_steps = (
+            self._block_steps(dslack / slack),
+            self._block_steps(dmultiplier / multiplier),
+        )
+        primal = min(float(np.quantile(slack_steps, behind)), longest_step(dslack[count:] / self.rest))
+        step = min(
+            float(np.quantile(multiplier_steps, BEHIND)),
+            longest_step(dmultiplier[count:] / self.rest_multiplier),
+        )
+        fraction = 0.9 if min(primal, step) < 0.9 else 0.99
+        steps = fraction * np.minimum(primal, slack_steps)
+        lengths = fraction * np.minimum(step, multiplier_steps)
+        owner, rest = pairs.owner, np.full(len(self.rest), len(program.blocks))
+        every = np.concatenate([owner, rest])
+        slack = slack + np.append(steps, fraction * primal)[every] * dslack
+        multiplier = multiplier + np.append(lengths, fraction * step)[every] * dmultiplier
+        shrinking = np.minimum.reduceat(dv / self.v, program.blocks.start[:-1])
+        self.v = self.v + np.minimum(steps, 0.9 / np.maximum(-shrinking, 0.9))[program.blocks.owner] * dv
+        self.price = self.price + fraction * step * dprice
         self.slack, self.rest = slack[:count], slack[count:]
         self.multiplier, self.rest_multiplier = multiplier[:count], multiplier[count:]
+
+    def _block_steps(self, change: FloatArray) -> FloatArray:
+        """Return each block's longest step up to 1 that keeps its slacks or multipliers from becoming negative."""
+        worst = np.minimum.reduceat(change[: len(self.pairs)], self.pairs.start[:-1])
+        return np.asarray(1 / np.maximum(1.0, -worst))
