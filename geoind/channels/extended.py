@@ -185,7 +185,8 @@ class ExtendedMatrix:
         """Return the ratios of some inputs and all."""
         if apart is None:
             apart = euclidean(self.inputs.xy[rows], self.inputs.xy)
-        return np.exp(-np.minimum(self.epsilon * apart, LARGEST_EXPONENT))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(-np.minimum(self.epsilon * apart, LARGEST_EXPONENT)))
 
     def _rows(self, rows: IntArray, ratios: FloatArray) -> FloatArray:
         """Return some rows, from the ratios of these inputs and all."""
@@ -214,7 +215,7 @@ class ExtendedMatrix:
         def work(part: slice) -> tuple[Steepest, float, float, tuple[IntArray, FloatArray, IntArray]]:
             numbers = np.arange(len(self.inputs))[part]
             apart = euclidean(self.inputs.xy[part], self.inputs.xy)
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(all="ignore"):
                 # Equal entries at no distance are 0 / 0.
                 rates = np.nan_to_num((logs[part, None] - logs) / apart, copy=False, nan=0.0, posinf=math.inf)
             row, other = divmod(int(np.argmax(rates)), len(logs))
