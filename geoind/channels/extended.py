@@ -8,7 +8,7 @@ The entries *are* the doubles that this formula gives: one product for each kept
 not depend on the order. So any two expansions of a row are equal, and draws are as exact as from a dense matrix.
 
 **Draws.** Of the partial sums of a row, those on both sides of its larger entries are stored. A number between two
-of them that belong to an entry is decided; others, one in ten thousand, expand the row.
+of them that belong to an entry is decided; for others, one in ten thousand, the row is computed.
 
 **Epsilon.** Let y be the input that gives k(x). Then k(x) = a(y, x) v(y) and k(x') >= a(y, x') v(y), hence
 ln k(x) - ln k(x') <= epsilon |x - x'| by the triangle inequality: only the column that is stored as it is has to
@@ -37,11 +37,10 @@ SMALLEST = 1e-200
 """Smallest stored entry: no product of it and a ratio underflows."""
 TAIL = 1e-4
 """Most probability of the entries of a row whose partial sums are not stored."""
-MOST_SUMS = 1 << 24
-"""Most partial sums that are stored, 160 MB. For wider rows none are stored, and each call expands its rows."""
 TILE, CHUNK = 1 << 20, 1 << 16
 """Entries of the rows, and products, that are computed at a time."""
-LEAST_HALVINGS = 6
+HALVINGS = 6
+"""The limit of larger entries is at most so many powers of two above the one that always suffices."""
 UNIT = 2.0**-53
 """Largest relative rounding error."""
 COMPARED = 1e-13
@@ -93,6 +92,7 @@ class ExtendedMatrix:
         self.column = _as_entries(column, "column")
         self.input, self.output = (np.array(numbers, np.int64) for numbers in kept[:2])
         self.value = _as_entries(kept[2], "kept")
+        self.input.flags.writeable = self.output.flags.writeable = False
         if not 0 <= report < outputs or self.column.shape != (len(inputs),):
             raise InvalidInputError("column must have one entry for each input, and report its number")
         if not self.input.shape == self.output.shape == self.value.shape or self.value.ndim != 1:
@@ -171,7 +171,8 @@ class ExtendedMatrix:
         ratio = self._ratios(np.array([other]))[0][self.input]
         asked = ratio * self.value
         given = asked == self[other][self.output]
-        given &= (ratio < 1) & (ratio > math.exp(-LARGEST_EXPONENT))
+        # The smallest ratio may be that of a larger distance.
+        given &= (ratio < 1) & (ratio > 2 * math.exp(-LARGEST_EXPONENT))
         if not given.any():
             return None
         entry = int(np.argmax(given))
@@ -210,7 +211,6 @@ class ExtendedMatrix:
     def _prepare(self) -> None:
         """Compute the row sums, the partial sums that are stored, and what `steepest` needs, tile by tile."""
         logs, self.sums = np.log(self.column), np.empty(len(self.inputs))
-        room = MOST_SUMS // len(self.inputs)
 
         def work(part: slice) -> tuple[Steepest, float, float, tuple[IntArray, FloatArray, IntArray]]:
             numbers = np.arange(len(self.inputs))[part]
@@ -222,7 +222,7 @@ class ExtendedMatrix:
             steepest = Steepest(float(rates[row, other]), int(numbers[row]), other, self.report)
             rows = self._rows(numbers, self._ratios(numbers, apart))
             self.sums[part] = rows.sum(axis=1)
-            return steepest, float(apart[apart > 0].min(initial=math.inf)), float(apart.max()), _larger(rows, room)
+            return steepest, float(apart[apart > 0].min(initial=math.inf)), float(apart.max()), _larger(rows)
 
         with Threads(available_cores()) as threads:
             steepest, least, most, stored = zip(*threads.each(work, self._tiles(len(logs))), strict=True)
@@ -244,8 +244,8 @@ def _as_entries(values: ArrayLike, name: str) -> FloatArray:
     return frozen(array)
 
 
-def _larger(rows: FloatArray, room: int) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return the partial sums on both sides of the larger entries of rows, if there is room for their mean number.
+def _larger(rows: FloatArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return the partial sums on both sides of the larger entries of rows.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def _larger(rows: FloatArray, room: int) -> tuple[IntArray, FloatArray, IntArray
         For each sum the number of the entry that ends there, or -1 if there are smaller entries before it.
     """
     outputs = rows.shape[1]
-    limit = TAIL / outputs * 2.0**LEAST_HALVINGS
+    limit = TAIL / outputs * 2.0**HALVINGS
     larger = rows >= limit
     # With TAIL / outputs as the limit the condition holds.
     while limit > TAIL / outputs and np.where(larger, 0.0, rows).sum(axis=1).max() > TAIL:
@@ -266,8 +266,6 @@ def _larger(rows: FloatArray, room: int) -> tuple[IntArray, FloatArray, IntArray
     ends = larger.copy()
     ends[:, :-1] |= larger[:, 1:]
     ends[:, -1] = True
-    if ends.sum() > room * len(rows):
-        larger[:], ends[:, :-1] = False, False
     kind = np.min_scalar_type(-outputs)
     numbers = np.where(larger, np.arange(outputs, dtype=kind), kind.type(-1))[ends]
     return ends.sum(axis=1), partial_sums(rows)[ends], numbers

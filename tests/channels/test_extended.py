@@ -60,11 +60,10 @@ def test_entries_are_those_of_the_rule_to_the_last_bit(name: str, monkeypatch: p
     assert not matrix[:].flags.writeable
 
 
-@pytest.mark.parametrize(("tail", "sums"), [(1e-4, 1 << 24), (0.2, 1 << 24), (1e-4, 0)])
-def test_draws_are_those_of_the_dense_matrix(tail: float, sums: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if a fifth of the draws, or all, need the whole row."""
+@pytest.mark.parametrize("tail", [1e-4, 0.2, 1.0])
+def test_draws_are_those_of_the_dense_matrix(tail: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if a fifth of the draws, or most, need the whole row."""
     monkeypatch.setattr("geoind.channels.extended.TAIL", tail)
-    monkeypatch.setattr("geoind.channels.extended.MOST_SUMS", sums)
     sparse, dense = both(epsilon=0.03)
     truth = np.random.default_rng(1).integers(0, len(GRID), 20_000)
     np.testing.assert_array_equal(sparse.sample_indices(truth, rng=4), dense.sample_indices(truth, rng=4))
