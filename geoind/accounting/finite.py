@@ -50,9 +50,9 @@ def tight_delta(channel: Channel, *, level: float, radius: float, distance: Dist
     if level < 0:
         raise InvalidInputError(f"level must not be negative, got {level!r}")
     factor = math.exp(min(level, LARGEST_EXPONENT))
-    worst = WorstCase(0.0, 0, 0)
+    worst, matrix = WorstCase(0.0, 0, 0), channel.matrix
     for truth, others in pairs_within(channel, as_positive(radius, "radius"), distance):
-        deltas = np.maximum(channel.matrix[truth] - factor * channel.matrix[others], 0).sum(axis=1)
+        deltas = np.maximum(matrix[truth] - factor * matrix[others], 0).sum(axis=1)
         most = int(np.argmax(deltas))
         if deltas[most] > worst:
             worst = WorstCase(min(1.0, float(deltas[most])), truth, int(others[most]))

@@ -392,10 +392,11 @@ class _ChannelLoss:
 
     def _losses(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Yield losses and masses, (others, outputs) each, of every input against those within the radius."""
+        matrix = self.channel.matrix
         for truth, others in pairs_within(self.channel, self.radius):
-            here = np.broadcast_to(self.channel.matrix[truth], (len(others), len(self.channel.outputs)))
+            here = np.broadcast_to(matrix[truth], (len(others), len(self.channel.outputs)))
             with np.errstate(divide="ignore", invalid="ignore"):
-                losses = np.log(here) - np.log(self.channel.matrix[others])
+                losses = np.log(here) - np.log(matrix[others])
             # Reports that are impossible at the truth have no loss.
             yield np.where(here > 0, losses, -math.inf), here
 

@@ -65,7 +65,7 @@ def epsilon_within_balls(channel: Channel, prior: Prior, *, distance: Distance =
     1.0919
     1.0985
     """
-    apart, joint = _distances(channel, distance), channel.joint(prior)
+    apart, joint, matrix = _distances(channel, distance), channel.joint(prior), channel.matrix
     most = 0.0
     for truth in np.flatnonzero(prior.mass > 0).tolist():
         order = np.argsort(apart[truth], kind="stable")
@@ -73,7 +73,7 @@ def epsilon_within_balls(channel: Channel, prior: Prior, *, distance: Distance =
         # A ball contains all sites at its radius, so it ends at the last of them.
         closed = np.flatnonzero(np.diff(radii, append=math.inf) > 0)
         mass, joints = (np.cumsum(each[order], axis=0)[closed] for each in (prior.mass, joint))
-        changes = _changes(channel.matrix[truth], joints / mass[:, None])
+        changes = _changes(matrix[truth], joints / mass[:, None])
         most = max(most, _rate(changes, radii[closed]))
     return most
 
@@ -117,13 +117,14 @@ def epsilon_of_records(channel: Channel, prior: Prior) -> float:
     0.496
     """
     records, joint, known = channel.inputs.xy, channel.joint(prior), prior.mass > 0
+    rows = channel.matrix[known]
     most = 0.0
     for person in range(records.shape[1]):
         group = np.unique(np.delete(records, person, axis=1), axis=0, return_inverse=True)[1].ravel()
         mass = np.bincount(group, weights=prior.mass)
         joints = np.zeros((len(mass), joint.shape[1]))
         np.add.at(joints, group, joint)
-        changes = _changes(channel.matrix[known], joints[group[known]] / mass[group[known], None])
+        changes = _changes(rows, joints[group[known]] / mass[group[known], None])
         most = max(most, _rate(changes, np.ones(len(changes))))
     return most
 

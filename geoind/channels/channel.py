@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, frozen
+from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.priors import Prior
-from geoind.channels.rows import as_grid, choose, choose_exactly, choose_one, reach_of_rows, steepest_ratio
+from geoind.channels.rows import DenseDraws, as_grid, choose_exactly, parts_of, reach_of_rows, steepest_ratio
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
@@ -31,9 +32,6 @@ SUM_TOLERANCE = 1e-9
 
 QUICK = 100_000
 """Largest number of entries of a matrix whose epsilon is computed for display in a notebook."""
-
-KEPT = 1 << 23
-"""Most partial sums of rows that a channel keeps between draws: 64 MB."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,33 +60,50 @@ class Channel:
 
     inputs: Sites
     outputs: Sites
-    matrix: FloatArray
+    rows: FloatArray | ExtendedMatrix
+    """The matrix as it is stored; `rows[x]` and `rows[start:stop]` are arrays of its rows."""
 
     space: ClassVar[Space] = "xy"
 
     # An array on the left or right of `@` raises TypeError.
     __array_ufunc__ = None
 
-    def __init__(self, inputs: Sites, outputs: Sites, matrix: ArrayLike) -> None:
-        array = as_floats(matrix, "matrix")
-        if array.shape != (len(inputs), len(outputs)):
+    def __init__(self, inputs: Sites, outputs: Sites, matrix: ArrayLike | ExtendedMatrix) -> None:
+        stored = matrix if isinstance(matrix, ExtendedMatrix) else as_floats(matrix, "matrix")
+        if stored.shape != (len(inputs), len(outputs)):
             raise SitesMismatchError(
-                f"matrix must have shape {(len(inputs), len(outputs))}, inputs by outputs, got {array.shape}"
+                f"matrix must have shape {(len(inputs), len(outputs))}, inputs by outputs, got {stored.shape}"
             )
+        if isinstance(stored, ExtendedMatrix):
+            if not same_sites(stored.inputs, inputs):
+                raise SitesMismatchError("matrix must have been extended over the inputs")
+            sums = stored.sums
         # Written so that NaN fails.
-        if not (array >= 0).all():
+        elif not (stored >= 0).all():
             raise NotStochasticError("matrix must hold probabilities: an entry is negative or not a number")
-        off = np.abs(array.sum(axis=1) - 1)
+        else:
+            sums = stored.sum(axis=1)
+        off = np.abs(sums - 1)
         if not (off <= SUM_TOLERANCE).all():
             row = int(np.argmax(off))
-            raise NotStochasticError(
-                f"each row of matrix must sum to 1, row {row} sums to {array[row].sum():.12g}"
-            )
+            raise NotStochasticError(f"each row of matrix must sum to 1, row {row} sums to {sums[row]:.12g}")
+        if isinstance(stored, np.ndarray):
+            # A large matrix that its maker has already made read-only is not copied.
+            own = stored.base is None and stored.flags.c_contiguous and not stored.flags.writeable
+            stored = stored if own else frozen(stored)
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
-        # A large matrix that its maker has already made read-only is not copied.
-        own = array.base is None and array.flags.c_contiguous and not array.flags.writeable
-        object.__setattr__(self, "matrix", array if own else frozen(array))
+        object.__setattr__(self, "rows", stored)
+
+    @property
+    def matrix(self) -> FloatArray:
+        """The matrix, (len(inputs), len(outputs)).
+
+        A large optimal channel is stored as an `ExtendedMatrix`, from which this property computes all entries, at
+        each call: for 10,000 inputs and outputs in some seconds 800 MB. Draws, `epsilon` and `rows[x]` do not need
+        them.
+        """
+        return self.rows[:] if isinstance(self.rows, ExtendedMatrix) else self.rows
 
     def __repr__(self) -> str:
         ends = [self.inputs] if same_sites(self.inputs, self.outputs) else [self.inputs, self.outputs]
@@ -97,11 +112,11 @@ class Channel:
 
     def _repr_html_(self) -> str:
         facts = {"inputs": repr(self.inputs), "outputs": repr(self.outputs)}
-        if self.matrix.size <= QUICK:
+        if len(self.inputs) * len(self.outputs) <= QUICK:
             facts["measured epsilon"] = f"{self.epsilon:.6g} per metre"
         middle = self._middle
         facts["picture"] = f"reports of input {middle}, the one in the middle"
-        return card(type(self).__name__, facts, thumbnail(self.outputs, self.matrix[middle]))
+        return card(type(self).__name__, facts, thumbnail(self.outputs, self.rows[middle]))
 
     def plot(self, truth: int | None = None, axes: "Axes | None" = None) -> "Axes":
         """Draw the probability of each report at one input, which is marked, and return the axes.
@@ -121,7 +136,7 @@ class Channel:
         """
         number = self._middle if truth is None else self._numbers([truth])[0]
         axes = axes_or_new(axes)
-        draw_density(self.outputs, self.matrix[number], axes)
+        draw_density(self.outputs, self.rows[number], axes)
         axes.plot(*self.inputs.xy[number] / 1000, marker="+", color="white", markersize=12)
         axes.set_title(f"reports of input {number}")
         return axes
@@ -145,7 +160,7 @@ class Channel:
         """
         number = self._middle if truth is None else self._numbers([truth])[0]
         [place] = projection.to_lonlat(self.inputs.xy[[number]]).tolist()
-        return dot_on_map(Prior(self.outputs, self.matrix[number]).explore(projection), place)
+        return dot_on_map(Prior(self.outputs, self.rows[number]).explore(projection), place)
 
     @classmethod
     def deterministic(cls, inputs: Sites, outputs: Sites, targets: ArrayLike) -> "Channel":
@@ -202,7 +217,7 @@ class Channel:
         >>> round(Channel(street, street, [[0.75, 0.25], [0.25, 0.75]]).reach(0.9), 1)
         170.7
         """
-        return reach_of_rows(self.matrix, self.inputs, self.outputs, confidence)
+        return reach_of_rows(self.rows, self.inputs, self.outputs, confidence)
 
     def check_inside(self, points: FloatArray) -> None:
         """Raise an error for truths outside the grid of the inputs."""
@@ -248,10 +263,10 @@ class Channel:
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
         for same_row in np.split(order, starts[1:]) if len(rows) else []:
             site = int(rows[same_row[0]])
-            result[same_row], undecided = choose(self._partial_sums(site), words[same_row])
+            result[same_row], undecided = self._draws.choose(site, words[same_row])
             for number in same_row[undecided].tolist():
                 further = partial(source.further, number, points[number], self.purpose)
-                result[number] = choose_exactly(self.matrix[site], int(words[number]), further)
+                result[number] = choose_exactly(self.rows[site], int(words[number]), further)
         return result
 
     def sample_index(self, site: int, word: int, further: Callable[[int], tuple[int, int]] = fresh_pair) -> int:
@@ -266,14 +281,18 @@ class Channel:
         >>> Channel(street, street, [[0.75, 0.25], [0.25, 0.75]]).sample_index(0, 2**63)
         0
         """
-        found = choose_one(self._partial_sums(site), word)
-        return choose_exactly(self.matrix[site], word, further) if found is None else found
+        found = self._draws.choose_one(site, word)
+        return choose_exactly(self.rows[site], word, further) if found is None else found
 
     def joint(self, prior: Prior) -> FloatArray:
         """Return the probability of each pair, (len(inputs), len(outputs)): truth x and report z."""
+        self.check_prior(prior)
+        return np.asarray(prior.mass[:, None] * self.matrix)
+
+    def check_prior(self, prior: Prior) -> None:
+        """Raise an error for a prior over other sites than the inputs."""
         if not same_sites(prior.sites, self.inputs):
             raise SitesMismatchError("the prior's sites must be the channel's inputs")
-        return np.asarray(prior.mass[:, None] * self.matrix)
 
     def reports(self, prior: Prior) -> Prior:
         """Return the distribution of the reports.
@@ -286,7 +305,9 @@ class Channel:
         >>> coin.reports(Prior(street, [1, 0])).mass
         array([0.75, 0.25])
         """
-        return Prior(self.outputs, self.joint(prior).sum(axis=0))
+        self.check_prior(prior)
+        parts = (prior.mass[part, None] * rows for part, rows in parts_of(self.rows))
+        return Prior(self.outputs, np.sum([part.sum(axis=0) for part in parts], axis=0))
 
     def posterior(self, prior: Prior) -> FloatArray:
         """Return the posteriors, (len(outputs), len(inputs)): row z is the distribution of the truth given z.
@@ -329,27 +350,16 @@ class Channel:
         """The input that is closest to the middle of all."""
         return int(self.inputs.nearest([self.inputs.xy.mean(axis=0)])[0])
 
-    def _partial_sums(self, site: int) -> FloatArray:
-        """Return the partial sums of a row, divided by the last; kept while there is room."""
-        kept = self._kept
-        if (found := kept.get(site)) is not None:
-            return found
-        # The sum of a row may differ from 1 by rounding; probabilities are relative to it.
-        sums = np.cumsum(self.matrix[site])
-        sums /= sums[-1]
-        if (len(kept) + 1) * sums.size > KEPT:
-            kept.clear()
-        kept[site] = sums
-        return sums
-
     @cached_property
-    def _kept(self) -> dict[int, FloatArray]:
-        return {}
+    def _draws(self) -> DenseDraws | ExtendedMatrix:
+        return self.rows if isinstance(self.rows, ExtendedMatrix) else DenseDraws(self.rows)
 
     @cached_property
     def purpose(self) -> str:
-        """The name of this channel's keyed random words: a digest of its matrix and its sites."""
-        digest = hashlib.blake2b(self.matrix.reshape(-1).data, digest_size=16)
+        """The name of this channel's keyed random words: a digest of its stored matrix and its sites."""
+        stored = self.rows
+        matrix = stored.digest() if isinstance(stored, ExtendedMatrix) else stored.reshape(-1).data
+        digest = hashlib.blake2b(matrix, digest_size=16)
         # Adding zero turns -0.0 into 0.0: JSON of another program may not have the sign.
         digest.update((self.inputs.xy + 0.0).tobytes() + (self.outputs.xy + 0.0).tobytes())
         return f"Channel {digest.hexdigest()}"
@@ -385,7 +395,8 @@ def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> WorstCase
 
     All pairs of inputs and all reports are compared, each entry over the sum of its row, with an error of at most
     6e-15 / distance (the sum is rounded), and 5e-14 / distance above 2 000 sites. It is infinite where a report is
-    possible at one site and impossible at another. 2 500 sites take seconds, 10 000 some minutes.
+    possible at one site and impossible at another. 2 500 sites take seconds, 10 000 some minutes. An
+    `ExtendedMatrix` needs no comparison for its Euclidean epsilon; a bound of the rounding errors is included.
 
     Parameters
     ----------
@@ -408,6 +419,8 @@ def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> WorstCase
     >>> round(worst, 6), worst.truth, worst.other, worst.report
     (0.013218, 1, 0, 1)
     """
+    if distance is euclidean and isinstance(channel.rows, ExtendedMatrix):
+        return WorstCase(*channel.rows.steepest())
     apart = np.asarray(distance(channel.inputs.xy, channel.inputs.xy), dtype=np.float64)
     if apart.shape != (len(channel.inputs),) * 2 or not ((apart >= 0) & (apart < np.inf)).all():
         raise InvalidInputError("distance must return a finite, non-negative number for each pair of sites")

@@ -11,7 +11,7 @@ import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points, as_unit
 from geoind.channels.channel import Channel
-from geoind.channels.rows import choose_each, choose_exactly, choose_one, shares_within
+from geoind.channels.rows import Rows, choose_each, choose_exactly, choose_one, parts_of, shares_within
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Space
@@ -83,7 +83,7 @@ class Interpolated:
         values at the corners, with the same weights, so the largest ratio of the two is attained at a corner.
         Between two places the losses along the straight line add up.
         """
-        return self._pieces.rates(self.channel.matrix)
+        return self._pieces.rates(self.channel.rows)
 
     def rates_at(self, points: ArrayLike) -> FloatArray:
         """Return the privacy loss per metre around each of the (n, 2) points.
@@ -111,10 +111,9 @@ class Interpolated:
     @cached_property
     def mean_radius(self) -> float:
         """The mean distance in metres of reports from the site where it is largest."""
-        inputs, outputs, matrix = self.channel.inputs.xy, self.channel.outputs.xy, self.channel.matrix
-        step = max(1, TILE // len(outputs))
-        parts = (slice(start, start + step) for start in range(0, len(inputs), step))
-        return max(float((euclidean(inputs[part], outputs) * matrix[part]).sum(axis=1).max()) for part in parts)
+        inputs, outputs = self.channel.inputs.xy, self.channel.outputs.xy
+        parts = parts_of(self.channel.rows)
+        return max(float((euclidean(inputs[part], outputs) * rows).sum(axis=1).max()) for part, rows in parts)
 
     def check_inside(self, points: FloatArray) -> None:
         """Raise an error for truths outside the convex hull of the sites."""
@@ -203,7 +202,7 @@ class Interpolated:
         longest = np.linalg.norm(around[:, :, None] - around[:, None], axis=3).max(axis=2)
         beyond = np.zeros(len(channel.inputs))
         np.maximum.at(beyond, pieces.corners, longest)
-        return shares_within(channel.matrix, channel.inputs, channel.outputs, beyond, CLASSES)
+        return shares_within(channel.rows, channel.inputs, channel.outputs, beyond, CLASSES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +244,7 @@ class _Squares:
         west, south = 1 - east, 1 - north
         return row * columns + column, [west * south, east * south, west * north, east * north]
 
-    def rates(self, matrix: FloatArray) -> FloatArray:
+    def rates(self, matrix: Rows) -> FloatArray:
         """Return the largest slope of the logarithm of an interpolated column in each square."""
         columns, rows = self.grid.columns, self.grid.rows
         rates = np.zeros((rows - 1, columns - 1))
@@ -308,11 +307,12 @@ class _Triangles:
         pieces, weights = self.locate(np.array([[x, y]]))
         return int(pieces[0]), weights[0].tolist()
 
-    def rates(self, matrix: FloatArray) -> FloatArray:
+    def rates(self, matrix: Rows) -> FloatArray:
         """Return the largest slope of the logarithm of an interpolated column in each triangle.
 
         The slope of the column is constant in a triangle, and the column is least at a corner.
         """
+        matrix = matrix[:]
         rates = np.empty(len(self.corners))
         step = max(1, TILE // max(1, matrix.shape[1]))
         two = self._delaunay.transform[:, :2]

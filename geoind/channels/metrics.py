@@ -16,6 +16,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_number
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.channels.remap import geometric_median
+from geoind.channels.rows import parts_of
 from geoind.distances import Distance, discrete, euclidean, squared
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.space.sites import Grid, Sites, as_plane
@@ -101,7 +102,10 @@ def expected_loss(channel: Channel, prior: Prior, *, loss: Distance = euclidean)
     >>> expected_loss(coin, Prior(street, [0.5, 0.5]))
     25.0
     """
-    return float((channel.joint(prior) * _losses(channel, loss)).sum())
+    channel.check_prior(prior)
+    losses = _losses(channel, loss)
+    parts = ((prior.mass[part, None] * rows * losses[part]).sum() for part, rows in parts_of(channel.rows))
+    return float(sum(parts))
 
 
 def loss_quantile(channel: Channel, prior: Prior, p: float, *, loss: Distance = euclidean) -> float:

@@ -7,9 +7,9 @@ that doubles cannot resolve, integers decide, with more bits of the same number 
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,11 +21,16 @@ from geoind.randomness import Words
 from geoind.space.sites import Grid, Sites
 
 __all__ = [
+    "DenseDraws",
+    "Rows",
+    "Steepest",
     "as_grid",
     "choose",
     "choose_each",
     "choose_exactly",
     "choose_one",
+    "partial_sums",
+    "parts_of",
     "reach_of_rows",
     "shares_within",
     "steepest_ratio",
@@ -38,26 +43,85 @@ UNIT = 2**1074
 LONGEST = 256
 """Pairs of words. Only a source that always returns the same words would need more."""
 
+KEPT = 1 << 23
+"""Most partial sums of rows that are kept between draws: 64 MB."""
 
-def choose(cumulative: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
+
+class Rows(Protocol):
+    """A matrix of which some rows are read at a time: an array, or one that computes its rows."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of rows and columns."""
+
+    def __getitem__(self, rows: slice, /) -> FloatArray:
+        """Return some rows."""
+
+
+def parts_of(rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield consecutive rows, about a million entries at a time, with their slice."""
+    count, width = rows.shape
+    height = max(1, ROWS // width)
+    for start in range(0, count, height):
+        part = slice(start, start + height)
+        yield part, rows[part]
+
+
+def partial_sums(rows: FloatArray) -> FloatArray:
+    """Return the partial sums of a row, or of each row, divided by the last.
+
+    The sum of a row may differ from 1 by rounding; probabilities are relative to it.
+    """
+    sums = np.cumsum(rows, axis=-1)
+    sums /= sums[..., -1:]
+    return sums
+
+
+def choose(cumulative: FloatArray, words: Words, terms: int | None = None) -> tuple[IntArray, IntArray]:
     """Return the outputs of the words by doubles, and the rows of the words that doubles do not decide.
 
-    `cumulative` holds the partial sums of a row divided by the last, each within 2^-53 times their number.
+    `cumulative` holds the partial sums of a row divided by the last, or some of them, each within 2^-53 times the
+    number of terms, by default as many as sums.
     """
     uniform = _uniform(words)
     outputs = np.minimum(np.searchsorted(cumulative, uniform, side="right"), len(cumulative) - 1)
-    room = _room(len(cumulative))
+    room = _room(terms or len(cumulative))
     below = np.where(outputs > 0, cumulative[outputs - 1], -1.0)
     undecided = ~((uniform - below > room) & (cumulative[outputs] - uniform > room))
     return outputs, np.flatnonzero(undecided)
 
 
-def choose_one(cumulative: Sequence[float] | FloatArray, word: int) -> int | None:
+def choose_one(cumulative: Sequence[float] | FloatArray, word: int, terms: int | None = None) -> int | None:
     """Return what `choose` does for one word, without arrays; None if doubles do not decide."""
-    uniform, room = (word >> 1) * 2.0**-63, _room(len(cumulative))
+    uniform, room = (word >> 1) * 2.0**-63, _room(terms or len(cumulative))
     output = min(bisect_right(cumulative, uniform), len(cumulative) - 1)
     below = cumulative[output - 1] if output else -1.0
     return output if uniform - below > room and cumulative[output] - uniform > room else None
+
+
+class DenseDraws:
+    """Draws from the rows of an array, whose partial sums are kept while there is room."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self._matrix = matrix
+        self._kept: dict[int, FloatArray] = {}
+
+    def choose(self, row: int, words: Words) -> tuple[IntArray, IntArray]:
+        """Return what `choose` does for a row."""
+        return choose(self._sums(row), words)
+
+    def choose_one(self, row: int, word: int) -> int | None:
+        """Return what `choose_one` does for a row."""
+        return choose_one(self._sums(row), word)
+
+    def _sums(self, row: int) -> FloatArray:
+        if (found := self._kept.get(row)) is not None:
+            return found
+        sums = partial_sums(self._matrix[row])
+        if (len(self._kept) + 1) * sums.size > KEPT:
+            self._kept.clear()
+        self._kept[row] = sums
+        return sums
 
 
 def choose_each(weights: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
@@ -115,7 +179,7 @@ def as_grid(sites: Sites) -> Grid:
     return sites
 
 
-def reach_of_rows(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence: float) -> float:
+def reach_of_rows(matrix: Rows, inputs: Sites, outputs: Sites, confidence: float) -> float:
     """Return the metres within which a report lies of any truth in the input grid with at least this probability.
 
     The sum of the largest quantile over the true sites, which is exact, and the radius of a cell.
@@ -124,15 +188,13 @@ def reach_of_rows(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence:
     return float(reaches(matrix, inputs, outputs, confidence).max()) + cell_radius
 
 
-def reaches(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence: float) -> FloatArray:
+def reaches(matrix: Rows, inputs: Sites, outputs: Sites, confidence: float) -> FloatArray:
     """Return for each input the metres within which a report lies of it with at least this probability."""
     confidence, result = as_unit(confidence, "confidence"), np.empty(len(inputs))
-    height = max(1, ROWS // len(outputs))
-    for start in range(0, len(inputs), height):
-        part = slice(start, start + height)
+    for part, rows in parts_of(matrix):
         apart = euclidean(inputs.xy[part], outputs.xy)
         order = np.argsort(apart, axis=1)
-        within = np.cumsum(np.take_along_axis(matrix[part], order, axis=1), axis=1)
+        within = np.cumsum(np.take_along_axis(rows, order, axis=1), axis=1)
         # The sum of a row may be rounded to just below the confidence; then its farthest report is the bound.
         enough = np.minimum((within < confidence).sum(axis=1), apart.shape[1] - 1)
         result[part] = np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough]
@@ -140,7 +202,7 @@ def reaches(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence: float
 
 
 def shares_within(
-    matrix: FloatArray, inputs: Sites, outputs: Sites, beyond: FloatArray, classes: int
+    matrix: Rows, inputs: Sites, outputs: Sites, beyond: FloatArray, classes: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return distances, and for each the least share, over the inputs, of reports within it less `beyond[input]`.
 
@@ -159,7 +221,7 @@ def shares_within(
 
 
 ROWS = 1 << 20
-"""Entries of the rows whose reports are sorted by distance at a time."""
+"""Entries of the rows that are read at a time."""
 
 TILE = 20_000
 """Numbers in a tile of rows; the tile and its temporary fit the processor's cache."""
@@ -174,7 +236,7 @@ SMALLEST_NORMAL = 2.0**-1021
 """The inverse of a smaller number overflows."""
 
 
-class _Steepest(NamedTuple):
+class Steepest(NamedTuple):
     """The largest rate of change of a table, the two rows (larger entry first) and the column."""
 
     rate: float
@@ -183,7 +245,7 @@ class _Steepest(NamedTuple):
     column: int
 
 
-def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> _Steepest:
+def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> Steepest:
     """Return the largest ln(matrix[x, z] / matrix[y, z]) / apart[x, y] and where it is attained.
 
     A column that is zero for some rows but not for all makes the rate infinite; columns of zeros are ignored.
@@ -197,7 +259,7 @@ def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> _Steepest:
     if mixed.size:
         column = int(mixed[0])
         row, other = int(np.argmax(possible[:, column])), int(np.argmin(possible[:, column]))
-        return _Steepest(math.inf, row, other, column)
+        return Steepest(math.inf, row, other, column)
     columns = np.flatnonzero(possible.all(axis=0))
     table = matrix if len(columns) == matrix.shape[1] else matrix[:, columns]
     if len(table) ** 2 * len(columns) > MANY and np.array_equal(apart, apart.T):
@@ -208,25 +270,25 @@ def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> _Steepest:
         logs = np.log(table)
         found = _search(logs, -logs, np.add, np.positive, apart)
     if found is None:
-        return _Steepest(0.0, 0, 0, 0)
+        return Steepest(0.0, 0, 0, 0)
     row, other = found
     with np.errstate(over="ignore"):
         column = int(columns[np.argmax(matrix[row, columns] / matrix[other, columns])])
     gain = _log_ratio(float(matrix[row, column]), float(matrix[other, column]))
-    return _Steepest(gain / float(apart[row, other]), row, other, column)
+    return Steepest(gain / float(apart[row, other]), row, other, column)
 
 
-def steepest_slope(table: FloatArray, apart: FloatArray) -> _Steepest:
+def steepest_slope(table: FloatArray, apart: FloatArray) -> Steepest:
     """Return the largest (table[x, z] - table[y, z]) / apart[x, y] and where it is attained."""
     if (clash := _at_no_distance(table, apart)) is not None:
         return clash
     found = _search(table, -table, np.add, np.positive, apart)
     if found is None:
-        return _Steepest(0.0, 0, 0, 0)
+        return Steepest(0.0, 0, 0, 0)
     row, other = found
     column = int(np.argmax(table[row] - table[other]))
     gain = float(table[row, column] - table[other, column])
-    return _Steepest(gain / float(apart[row, other]), row, other, column)
+    return Steepest(gain / float(apart[row, other]), row, other, column)
 
 
 def _search(
@@ -285,12 +347,12 @@ def _rates(gains: FloatArray, apart: FloatArray) -> FloatArray:
     return np.divide(gains, apart, out=np.zeros_like(gains), where=apart > 0)
 
 
-def _at_no_distance(table: FloatArray, apart: FloatArray) -> _Steepest | None:
+def _at_no_distance(table: FloatArray, apart: FloatArray) -> Steepest | None:
     """Return two different rows at distance 0, if there are any."""
     for row, other in np.argwhere(apart == 0):
         difference = table[row] - table[other]
         if (difference > 0).any():
-            return _Steepest(math.inf, int(row), int(other), int(np.argmax(difference)))
+            return Steepest(math.inf, int(row), int(other), int(np.argmax(difference)))
     return None
 
 

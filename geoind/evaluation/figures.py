@@ -158,7 +158,7 @@ def draw_channels(channels: Mapping[str, Channel], prior: Prior, setting: Settin
         here = np.hypot(*(channel.outputs.xy - setting.grid.xy[middle]).T)
         cells = setting.grid.nearest(channel.outputs.xy)
         reports = np.zeros(len(setting.grid))
-        np.add.at(reports, cells, channel.matrix[middle])
+        np.add.at(reports, cells, channel.rows[middle])
         axes[0, column].set_title(name, fontsize=9, color=INK, parse_math=False, wrap=True)
         _square(axes[0, column], reports, setting)
         axes[0, column].set_xlabel(f"largest {reports.max():.2f}", fontsize=8)

@@ -1,9 +1,8 @@
 """Mechanisms of a matrix in a file: a channel with its certificate, interpolated and projected or not.
 
-The file is a Parquet table of the positive entries, with the columns `input`, `output` and `probability`, ordered
-by input and output, and one metadata entry, `geoind`, an object of JSON; docs/reference/formats.md describes it.
-It is not compressed: the digits of probabilities are random, and what is not compressed cannot expand. For devices
-(`geoind.js`) the file is the object of JSON itself, with the matrix in base 64.
+The file is a Parquet table of the entries (`matrices`) with one metadata entry, `geoind`, an object of JSON;
+docs/reference/formats.md describes it. For devices (`geoind.js`) the file is the object of JSON itself, with the
+matrix in base 64.
 """
 
 import base64
@@ -22,13 +21,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 
-from geoind.arrays import FloatArray, IntArray, as_lonlat
+from geoind.arrays import FloatArray, as_lonlat
 from geoind.atomic import AtomicWriter
 from geoind.channels.channel import Channel, tight_epsilon
+from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.interpolated import Interpolated
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import GeoindError, InvalidInputError
+from geoind.files.matrices import SCHEMA, read_matrix, write_matrix
 from geoind.mechanisms.projected import Projected
 from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.space.domain import LOCAL_RADIUS, largest_scale_within
@@ -42,11 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["device_scale", "load_mechanism", "save_mechanism"]
 
 FORMAT = "geoind mechanism 1"
-SCHEMA = pa.schema({"input": pa.int32(), "output": pa.int32(), "probability": pa.float64()})
 MOST_ENTRIES = 1 << 27
 """Most entries of a matrix, 1 GB: 11 585 inputs and outputs."""
-GROUP = 1 << 20
-"""Rows that are written, and at most read, at a time."""
 MOST_ON_DEVICE = 1 << 23
 """Most entries of a matrix in a file for devices, 64 MB: 2 896 inputs and outputs."""
 FARTHEST_ON_DEVICE = 1_000_000.0
@@ -58,7 +56,11 @@ NAMES = frozenset(
 )
 ON_DEVICE = frozenset({"matrix", "reports"})
 """What else a file for devices has."""
+IN_TABLE = frozenset({"extension"})
+"""What else a Parquet file has."""
 EUCLIDEAN = "euclidean"
+ROUNDED = 1e-10
+"""Excess of the promise of an `ExtendedMatrix` over its epsilon: processors round its entries differently."""
 
 
 def save_mechanism(
@@ -80,7 +82,7 @@ def save_mechanism(
         A channel with its certificate if it has one; `Interpolated(channel)`; or one of them in a `Projected` with
         a local projection, and a box or nothing as its domain.
     epsilon : float, optional
-        The promise, at least the measured epsilon, which is the default.
+        The promise, at least the measured epsilon, which is the default; of an extended matrix 1e-10 more.
     prior : Prior, optional
         The prior for which it is optimal; the file has its hash.
     distance : Distance
@@ -102,7 +104,8 @@ def save_mechanism(
     measured, on_device = _measured(mechanism, distance), Path(path).suffix == ".json"
     if on_device:
         measured = max(measured, _device_epsilon(mechanism))
-    promised = measured if epsilon is None else float(epsilon)
+    rule = channel.rows if isinstance(channel.rows, ExtendedMatrix) else None
+    promised = measured * (1 if rule is None else 1 + ROUNDED) if epsilon is None else float(epsilon)
     if not measured <= promised:
         raise InvalidInputError(f"epsilon must be at least the measured {measured:.12g}, got {promised:.12g}")
     about |= {
@@ -110,6 +113,8 @@ def save_mechanism(
         "metric": _metric(channel, distance),
         "prior": None if prior is None else _hash_of(prior.sites.xy, prior.mass),
     }
+    if not on_device:
+        about["extension"] = None if rule is None else {"epsilon": rule.epsilon, "report": rule.report}
     text = json.dumps(about, allow_nan=False)
     if len(text) > MOST_BYTES:
         raise InvalidInputError(f"there are too many places: their text may have {MOST_BYTES:,} bytes")
@@ -119,24 +124,7 @@ def save_mechanism(
         with AtomicWriter() as writer:
             writer.open(path).write(json.dumps(about, allow_nan=False).encode())
         return
-    schema = SCHEMA.with_metadata({"geoind": text})
-    encoding = {"input": "DELTA_BINARY_PACKED", "output": "DELTA_BINARY_PACKED", "probability": "PLAIN"}
-    with (
-        AtomicWriter() as writer,
-        pq.ParquetWriter(
-            writer.open(path),
-            schema,
-            compression="none",
-            use_dictionary=False,
-            column_encoding=encoding,
-            write_page_checksum=True,
-        ) as file,
-    ):
-        height = max(1, GROUP // len(channel.outputs))
-        for start in range(0, len(channel.inputs), height):
-            rows, outputs = np.nonzero(part := channel.matrix[start : start + height])
-            columns = [(rows + start).astype(np.int32), outputs.astype(np.int32), part[rows, outputs]]
-            file.write_table(pa.table(columns, schema=schema), GROUP)
+    write_matrix(path, channel.rows, text)
 
 
 def load_mechanism(
@@ -293,7 +281,7 @@ def _read(path: Path) -> tuple[Channel | Interpolated | Projected, dict[str, Any
     return Projected(inner, Projection(lon, lat), domain=shapely.box(west, south, east, north)), about
 
 
-def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray, dict[str, Any]]:
+def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix, dict[str, Any]]:
     with pq.ParquetFile(
         pa.OSFile(str(path)),
         pre_buffer=False,
@@ -303,11 +291,12 @@ def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray, dict[str, Any]]
         if (file.schema_arrow.names, file.schema_arrow.types) != (SCHEMA.names, SCHEMA.types):
             raise InvalidInputError("its columns must be input, output and probability")
         about = as_object((file.schema_arrow.metadata or {}).get(b"geoind"))
-        inputs, outputs = _ends(about, NAMES)
-        return inputs, outputs, _matrix(file, (len(inputs), len(outputs))), about
+        inputs, outputs = _ends(about, NAMES | IN_TABLE)
+        matrix = read_matrix(file, inputs, len(outputs), _extension(about["extension"]))
+        return inputs, outputs, matrix, about
 
 
-def _read_json(path: Path) -> tuple[Sites, Sites, FloatArray, dict[str, Any]]:
+def _read_json(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix, dict[str, Any]]:
     most = 11 * MOST_ON_DEVICE + 2 * MOST_BYTES
     with path.open("rb") as file:
         about = as_object(file.read(most + 1), most)
@@ -338,31 +327,6 @@ def _ends(about: dict[str, Any], names: frozenset[str]) -> tuple[Sites, Sites]:
     return inputs, outputs
 
 
-def _matrix(file: Any, shape: tuple[int, int]) -> FloatArray:
-    """Return the dense matrix of a file whose entries are in order, each at most once."""
-    size, before = math.prod(shape), -1
-    if not shape[0] <= file.metadata.num_rows <= size:
-        raise InvalidInputError("it must have at least one entry for each input, and at most one for each pair")
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    if any(group.column(at).compression != "UNCOMPRESSED" for group in groups for at in range(3)):
-        raise InvalidInputError("it must not be compressed")
-    matrix = np.zeros(shape)
-    flat = matrix.reshape(-1)
-    for batch in file.iter_batches(GROUP):
-        batch.validate(full=True)
-        if any(column.null_count for column in batch.columns):
-            raise InvalidInputError("no value may be missing")
-        rows, outputs, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-        at: IntArray = rows.astype(np.int64) * shape[1] + outputs
-        in_range = (rows >= 0) & (rows < shape[0]) & (outputs >= 0) & (outputs < shape[1])
-        if not in_range.all() or not (np.diff(at, prepend=before) > 0).all():
-            raise InvalidInputError("its entries must be those of sites, in order, each once")
-        flat[at] = values
-        before = int(at[-1]) if len(at) else before
-    matrix.flags.writeable = False
-    return matrix
-
-
 def _sites(value: object, name: str) -> Grid | Places:
     if not isinstance(value, list) or not value:
         raise InvalidInputError(f"{name} must be five numbers of a grid, or a list of places")
@@ -373,6 +337,15 @@ def _sites(value: object, name: str) -> Grid | Places:
     if columns != int(columns) or rows != int(rows) or max(columns, rows) > MOST_ENTRIES:
         raise InvalidInputError(f"{name} must have whole numbers of columns and rows, at most {MOST_ENTRIES:,}")
     return Grid(x, y, cell=cell, columns=int(columns), rows=int(rows))
+
+
+def _extension(value: object) -> tuple[float, int] | None:
+    """Return the epsilon and the report of an `ExtendedMatrix`."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.keys() != {"epsilon", "report"}:
+        raise InvalidInputError("extension must be null, or have epsilon and report")
+    return _number(value["epsilon"], "extension.epsilon"), _whole(value["report"], "extension.report")
 
 
 def _certificate(value: object) -> Certificate:

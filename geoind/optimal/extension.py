@@ -6,25 +6,76 @@ raised within their cones, and one column, which belongs to the best report for 
 difference.
 """
 
+from contextlib import suppress
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.channels.channel import Channel
+from geoind.channels.extended import ExtendedMatrix
+from geoind.distances import euclidean
+from geoind.errors import InvalidInputError
 from geoind.optimal.block_program import Blocks
-from geoind.parallel import Threads
+from geoind.parallel import Threads, available_cores
+from geoind.space.sites import Sites
 
-__all__ = ["private_matrix"]
+__all__ = ["Kept", "extended_channel", "private_matrix"]
 
 SWEEPS = 12
 TILE = 40_000
 """Numbers that are compared at a time: they fit the processor's cache."""
 EXACT = 1e-9
 """Difference of a row sum from 1 that the last column takes without a noticeable loss."""
+IMPLIED = 1e-14
+"""Relative difference up to which an entry is the one that another entry asks for: rounding."""
+
+
+class Kept(NamedTuple):
+    """The entries from which a matrix was extended."""
+
+    blocks: Blocks
+    epsilon: float
+    """The rule's: ratios are exp(-epsilon * distance)."""
+    report: int
+    """The output whose column takes the rest of every row."""
+
+
+def extended_channel(inputs: Sites, outputs: Sites, matrix: FloatArray, kept: Kept) -> Channel | None:
+    """Return the channel of a matrix, stored as an `ExtendedMatrix`; None if its entries are too small for it.
+
+    The ratios must be those of Euclidean distances. Of the kept entries those remain that no other one of the
+    column asks for; the others follow from the triangle inequality.
+    """
+    blocks, epsilon, report = kept
+    value = matrix[blocks.member, blocks.owner]
+
+    def work(start: int, stop: int) -> list[npt.NDArray[np.bool_]]:
+        found = []
+        for j in range(start, stop):
+            here = blocks.entries(j)
+            xy, column = inputs.xy[blocks.member[here]], value[here]
+            asked = np.exp(-epsilon * euclidean(xy, xy)) * column[:, None]
+            np.fill_diagonal(asked, 0.0)
+            found.append(column > asked.max(axis=0) * (1 + IMPLIED))
+        return found
+
+    with Threads(available_cores()) as team:
+        needed = np.concatenate([some for part in team.pieces(len(blocks), work) for some in part])
+    needed &= blocks.owner != report
+    entries = blocks.member[needed], blocks.owner[needed], value[needed]
+    with suppress(InvalidInputError):
+        return Channel(
+            inputs, outputs, ExtendedMatrix(inputs, len(blocks), epsilon, entries, report, matrix[:, report])
+        )
+    return None
 
 
 def private_matrix(
     blocks: Blocks, v: FloatArray, ratio: FloatArray, cost: FloatArray, entry_cost: FloatArray, team: Threads
-) -> FloatArray:
-    """Return the (inputs, outputs) matrix of columns that are known on their blocks.
+) -> tuple[FloatArray, int]:
+    """Return the (inputs, outputs) matrix of columns that are known on their blocks, and the report of the rest.
 
     Parameters
     ----------
@@ -56,7 +107,8 @@ def private_matrix(
         else:
             v = v + _take(blocks.member, high, np.maximum(missing, 0.0), order)
         _extend(blocks, v, ratio, columns, team)
-    return _with_rows_of_one(matrix, ratio, int(np.argmin(cost.sum(axis=0))))
+    report = int(np.argmin(cost.sum(axis=0)))
+    return _with_rows_of_one(matrix, ratio, report), report
 
 
 def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArray, team: Threads) -> None:

@@ -9,7 +9,7 @@ multiplier 0, so the dual bound of every iterate is valid as well.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from geoind.optimal.cones import ActivePairs, Program
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
+
+if TYPE_CHECKING:
+    from geoind.optimal.extension import Kept
 
 __all__ = ["Found", "Iterate", "Method", "Solution", "Stopped", "longest_step", "minimise", "outliers"]
 
@@ -80,6 +83,8 @@ class Solution:
     last: Iterate
     method: str
     stopped: Stopped
+    kept: "Kept | None" = None
+    """The entries from which the columns of the matrix were extended."""
 
 
 class _Cones(Protocol):

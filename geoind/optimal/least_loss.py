@@ -17,9 +17,11 @@ from scipy.sparse.csgraph import floyd_warshall
 from geoind.arrays import FloatArray, as_number, as_positive, as_unit
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.discretise import discretise
+from geoind.channels.extended import LARGEST_EXPONENT
 from geoind.channels.formulas import exponential
 from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
+from geoind.channels.rows import Rows, parts_of
 from geoind.distances import Distance, euclidean, manhattan
 from geoind.errors import InvalidInputError, SolverError, plural
 from geoind.mechanisms.planar import PlanarLaplace
@@ -33,6 +35,7 @@ from geoind.optimal.cones import (
 )
 from geoind.optimal.everywhere import as_squares, interpolated_epsilon, memory_needed, minimise_everywhere
 from geoind.optimal.expost import expost
+from geoind.optimal.extension import extended_channel
 from geoind.optimal.interior import Found, Iterate, Solution, minimise
 from geoind.optimal.neighbourhoods import bracket
 from geoind.optimal.problem import (
@@ -50,8 +53,6 @@ from geoind.space.sites import Grid, Sites
 __all__ = ["min_loss_given_epsilon"]
 
 TOLERANCE, TOLERANCE_EVERYWHERE = 1e-7, 1e-5
-LARGEST_EXPONENT = 200.0
-"""Smaller ratios become exp(-200) = 1e-87: the square of a probability must not underflow."""
 SMALLEST_EXPONENT = 1e-13
 """Inputs closer than this in epsilon * distance get equal rows: in doubles their ratio is 1."""
 HEADROOM = 1e-11
@@ -178,9 +179,10 @@ def min_loss_given_epsilon(
     if found.stopped in ("time limit", "memory") and not everywhere:
         matrix, method = _cheap_candidate(task, prior, loss, distance)
         if task.objective(matrix) < found.last.objective:
-            found = replace(
-                found, matrix=matrix, method=f"{found.method}, out of {found.stopped.split()[0]}: {method}"
-            )
+            method = f"{found.method}, out of {found.stopped.split()[0]}: {method}"
+            found = replace(found, kept=None, matrix=matrix, method=method)
+    if distance is not euclidean:
+        found = replace(found, kept=None)
     return _certified(task, found, measure, tolerance, began)
 
 
@@ -199,9 +201,10 @@ class _Task:
     everywhere: Grid | None = None
     """The inputs, if the constraints are those of the interpolated matrix."""
 
-    def objective(self, matrix: FloatArray) -> float:
+    def objective(self, matrix: Rows) -> float:
         """Return the expected loss of a matrix."""
-        return float(self.mass @ np.einsum("xz,xz->x", matrix, self.cost))
+        parts = parts_of(matrix)
+        return float(sum(self.mass[part] @ np.einsum("xz,xz->x", rows, self.cost[part]) for part, rows in parts))
 
 
 def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> _Task:
@@ -224,10 +227,11 @@ def _certified(
 ) -> OptimalChannel:
     """Return the channel with its certificate, repaired where rounding exceeded epsilon."""
     before = task.objective(found.matrix)
-    channel, measured = keep_promise(
-        task.inputs, task.outputs, found.matrix, epsilon=task.epsilon, measure=measure
-    )
-    last = replace(found.last, objective=task.objective(channel.matrix))
+    ends = task.inputs, task.outputs
+    channel = None if found.kept is None else extended_channel(*ends, found.matrix, found.kept)
+    if channel is None or not (measured := channel.epsilon) <= task.epsilon:
+        channel, measured = keep_promise(*ends, found.matrix, epsilon=task.epsilon, measure=measure)
+    last = replace(found.last, objective=task.objective(channel.rows))
     certificate = Certificate(
         objective=last.objective,
         bound=min(last.bound, last.objective),
@@ -239,7 +243,7 @@ def _certified(
         method=found.method,
         optimal=found.stopped == "optimal" or last.gap <= tolerance,
     )
-    return OptimalChannel(task.inputs, task.outputs, channel.matrix, certificate)
+    return OptimalChannel(*ends, channel.rows, certificate)
 
 
 def _solve(
@@ -322,7 +326,7 @@ def _solve(
             memory=MEMORY,
             progress=progress,
         )
-        return replace(around, matrix=around.matrix[slice(None) if whole else merged])
+        return around if whole else replace(around, matrix=around.matrix[merged], kept=None)
     # Factors, the active set, and what is temporary.
     _check_memory(len(chosen) * len(apart) ** 2 * 11.0, task, "pass a larger tolerance, such as 0.02")
     pairs = unchained_pairs(apart)

@@ -45,7 +45,7 @@ from geoind.errors import InvalidInputError
 from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
 from geoind.optimal.cones import nearest_pairs
-from geoind.optimal.extension import private_matrix
+from geoind.optimal.extension import Kept, private_matrix
 from geoind.optimal.interior import Iterate, Solution
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.parallel import Threads
@@ -164,12 +164,14 @@ def bracket(
         while True:
             around = _Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
             now = time.perf_counter()
-            matrix = around.upper(seed, INNER * tolerance, now + SHARE * (deadline - now), lambda _: tell(-np.inf))
+            until = now + SHARE * (deadline - now)
+            matrix, report = around.upper(seed, INNER * tolerance, until, lambda _: tell(-np.inf))
             objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
             if objective < best.last.objective:
                 method = f"neighbourhoods of {size} inputs"
                 last = replace(best.last, objective=objective)
-                best = replace(best, matrix=matrix, last=last, method=method)
+                kept = Kept(around.blocks, epsilon * (1 - HEADROOM), report)
+                best = replace(best, matrix=matrix, last=last, method=method, kept=kept)
             enough = best.last.objective - offset - tolerance * max(abs(best.last.objective), best.last.yardstick)
             around.lower(matrix, INNER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound))
             gap = best.last.gap
@@ -279,8 +281,8 @@ class _Neighbourhoods:
 
     def upper(
         self, seed: FloatArray | None, tolerance: float, deadline: float, progress: Callable[[float], None]
-    ) -> FloatArray:
-        """Return a private matrix of small loss; the search begins at a seed, if there is one."""
+    ) -> tuple[FloatArray, int]:
+        """Return a private matrix of small loss, and its `Kept.report`; the search begins at a seed, if any."""
         shut = np.full(len(self.apart), SHUT)
 
         def settle(v: FloatArray) -> BlockProgram:

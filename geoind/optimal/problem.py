@@ -7,6 +7,7 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.channels.channel import Channel
+from geoind.channels.extended import ExtendedMatrix
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
 from geoind.space.sites import Sites, same_sites
 
@@ -74,7 +75,9 @@ class OptimalChannel(Channel):
 
     certificate: Certificate
 
-    def __init__(self, inputs: Sites, outputs: Sites, matrix: ArrayLike, certificate: Certificate) -> None:
+    def __init__(
+        self, inputs: Sites, outputs: Sites, matrix: ArrayLike | ExtendedMatrix, certificate: Certificate
+    ) -> None:
         super().__init__(inputs, outputs, matrix)
         object.__setattr__(self, "certificate", certificate)
 

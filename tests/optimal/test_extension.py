@@ -25,7 +25,7 @@ def problem(seed: int) -> tuple[Blocks, FloatArray, FloatArray, FloatArray]:
 def test_the_matrix_is_stochastic_and_every_pair_is_private(seed: int) -> None:
     blocks, ratio, cost, v = problem(seed)
     with Threads(1) as team:
-        matrix = private_matrix(blocks, v, ratio, cost, cost[blocks.member, blocks.owner], team)
+        matrix, _ = private_matrix(blocks, v, ratio, cost, cost[blocks.member, blocks.owner], team)
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-14)
     assert (matrix[None] >= ratio[:, :, None] * matrix[:, None] * (1 - 1e-12)).all()
 
@@ -37,5 +37,5 @@ def test_a_private_matrix_stays_as_it_is() -> None:
     wanted = 0.9 / 6 + 0.1 * wanted / wanted.sum(axis=1, keepdims=True)
     assert (wanted[None] >= ratio[:, :, None] * wanted[:, None]).all()
     with Threads(1) as team:
-        matrix = private_matrix(whole, wanted.T.ravel(), ratio, cost, cost.T.ravel(), team)
+        matrix, _ = private_matrix(whole, wanted.T.ravel(), ratio, cost, cost.T.ravel(), team)
     np.testing.assert_allclose(matrix, wanted, rtol=1e-9)

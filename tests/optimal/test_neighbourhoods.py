@@ -19,6 +19,7 @@ from geoind import (
     tight_epsilon,
 )
 from geoind.arrays import FloatArray
+from geoind.channels.extended import ExtendedMatrix
 from geoind.distances import Distance, euclidean, from_matrix, manhattan, squared
 from geoind.errors import SitesMismatchError
 from geoind.optimal import Iterate, OptimalChannel, least_loss, neighbourhoods
@@ -272,6 +273,7 @@ def test_other_losses_metrics_and_scattered_places_are_bracketed_as_well(
     exact = min_loss_given_epsilon(prior, epsilon=EPSILON, loss=loss, distance=distance).certificate
     assert_bracket(best, exact.objective, EPSILON, distance)
     assert best.certificate.optimal
+    assert isinstance(best.rows, ExtendedMatrix if distance is euclidean else np.ndarray)
 
 
 def test_a_table_of_distances_without_triangle_inequality_is_bracketed_as_well() -> None:
@@ -290,6 +292,30 @@ def test_equal_sites_have_equal_rows() -> None:
     best = min_loss_given_epsilon(prior, epsilon=EPSILON, outputs=square(4), tolerance=0.05)
     np.testing.assert_array_equal(best.matrix[:3], best.matrix[16:])
     assert best.certificate.optimal
+
+
+def test_the_answer_is_stored_as_few_entries_and_is_what_the_certificate_says() -> None:
+    prior = prior_of("lumpy", 8)
+    best = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.05)
+    stored = best.rows
+    assert isinstance(stored, ExtendedMatrix)
+    assert len(stored.value) < best.matrix.size / 3
+    dense = Channel(best.inputs, best.outputs, best.matrix)
+    assert dense.epsilon <= best.certificate.epsilon == best.epsilon <= EPSILON
+    assert dense.epsilon == pytest.approx(EPSILON, rel=2e-9)
+    assert best.certificate.objective == pytest.approx(expected_loss(dense, prior), rel=1e-12)
+    truth = np.arange(64).repeat(50)
+    np.testing.assert_array_equal(best.sample_indices(truth, rng=1), dense.sample_indices(truth, rng=1))
+
+
+def test_sites_that_are_too_close_for_a_bound_of_rounding_are_stored_densely() -> None:
+    """The rounding error of a row sum, divided by their distance, is more than the solver leaves to epsilon."""
+    xy = np.concatenate([square(4).xy, [[100.0, 100.0 + 1e-6]]])
+    prior = Prior.from_counts(Places(xy), np.arange(1.0, 18.0))
+    best = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.05)
+    assert "neighbourhoods" in best.certificate.method
+    assert isinstance(best.rows, np.ndarray)
+    assert best.certificate.epsilon == best.epsilon <= EPSILON
 
 
 def test_a_single_cell_needs_no_neighbourhood() -> None:
