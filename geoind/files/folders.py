@@ -94,7 +94,9 @@ def refuse_folders(
     rejects: str | Path | None,
     used: Sequence[Path],
 ) -> None:
-    """Raise if the folders of sources, reports and rejects overlap, or rejects cannot be written."""
+    """Raise if the folders of sources, reports and rejects overlap, or cannot be written."""
+    if _is_in(Path.cwd(), target):
+        raise InvalidInputError(f"{str(target)!r} must be another folder than the current one and those above it")
     if any(_is_in(file, target) for file in (*files.values(), *used)):
         raise InvalidInputError("the folder of reports must be another one than the source's")
     # The next run would read all files of these folders.

@@ -26,7 +26,7 @@ from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
 from geoind.tables.table import Table, remedies
-from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
+from geoind.tables.unfinished import WorkFolder, cancel, description, stamp_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
@@ -133,7 +133,6 @@ def obfuscate_file(
     sources: dict[str, str | Path] = {Path(given[0]).name: given[0]}
     written: list[str | Path | None] = [target, sidecar_of(str(target)), rejects]
     if several:
-        refuse_full(Path(target))
         sources = dict(sources_in(given))
         refuse_folders(given, sources, Path(target), rejects, work.used)
         written = [] if rejects is None else [rejects_of(rejects, path) for path in sources]

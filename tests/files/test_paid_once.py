@@ -448,6 +448,21 @@ def test_two_runs_at_once_are_one_release_and_the_second_says_so(
 
 
 @pytest.mark.parametrize("keyed", [False, True])
+def test_the_same_command_again_is_refused_without_a_key_and_free_with_it(tmp_path: Path, keyed: bool) -> None:
+    options = KEYED if keyed else POINTS
+    with Ledger("sqlite://", budget=1000.0) as ledger:
+        first = one_file(tmp_path, options, ledger=ledger).read_bytes()
+        if keyed:
+            one_file(tmp_path, options, ledger=ledger)
+        else:
+            with pytest.raises(InvalidInputError, match="a second release would be charged again"):
+                one_file(tmp_path, options, ledger=ledger)
+        assert (tmp_path / "out.csv").read_bytes() == first
+        assert charged(ledger) == each(ROWS / 4)
+    assert not list(tmp_path.glob(".out*"))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
 def test_a_killed_command_is_continued_and_paid_once(tmp_path: Path, keyed: bool) -> None:
     (key := tmp_path / "key").write_text(KEY.hex())
     key.chmod(0o600)
@@ -488,10 +503,9 @@ def test_a_command_that_is_killed_at_random_moments_is_paid_once(kind: str, tmp_
             job.kill()
         if out.exists():
             break
-    if not out.exists() or list(tmp_path.glob(".out*")):
-        # A folder that is complete is refused, and what the kill left of its job is removed.
-        whole = out.is_dir()
-        assert main(line) == (2 if whole else 0)
+    # What is complete is refused, and what the kill left of its job is removed.
+    whole = out.exists() and (kind == "folder" or not list(tmp_path.glob(".out*/job.json")))
+    assert main(line) == (2 if whole else 0)
     assert out.exists()
     assert not list(tmp_path.glob(".out*"))
     with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:
