@@ -162,7 +162,8 @@ def _column(column: Any, made: Reports, name: str, *, place: bool) -> Any:
         return geopandas.GeoSeries.from_wkb(array.to_numpy(zero_copy_only=False), crs=column.crs)
     if hasattr(column.dtype, "__from_arrow__"):
         # Not from the frame: its arrays may have values under a missing one, and entries that no row has.
-        return pd.Series(column.dtype.__from_arrow__(array))
+        kind: Any = pd.ArrowDtype(array.type) if isinstance(column.dtype, pd.ArrowDtype) else column.dtype
+        return pd.Series(kind.__from_arrow__(array))
     if place:
         return array.to_pandas().astype(column.dtype)
     taken = column.take(made[1])

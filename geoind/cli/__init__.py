@@ -33,6 +33,8 @@ PHRASES = {
     r"`level=`": "--level (or --factor)",
     r"\bEACH_ROW\b": "--each-row-a-person",
     r"\bEACH_FILE\b": "--person-per-file",
+    # Persons are declared already where a total is refused.
+    r"a session \(`time=`\)": "a session (--trace TIME)",
     r"pass `mechanism=[^`]*`": "add --little-noise",
 }
 """What other texts of the library are on the command line."""

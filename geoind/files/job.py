@@ -129,6 +129,7 @@ def obfuscate_file(
         cells=cells,
         several=several,
         workers=workers,
+        charged=ledger is not None,
     )
     sources: dict[str, str | Path] = {Path(given[0]).name: given[0]}
     written: list[str | Path | None] = [target, sidecar_of(str(target)), rejects]
@@ -174,6 +175,7 @@ class _Job:
     cells: str | None
     several: bool
     workers: int | None
+    charged: bool
     large: bool = False
     within: Path | None = None
 
@@ -191,10 +193,6 @@ class _Job:
             raise InvalidInputError(
                 "`workers=` is for a folder, must be at least 1, and cannot be used for traces: they need order"
             )
-
-    @property
-    def charged(self) -> bool:
-        return self.ledger is not None
 
     @property
     def used(self) -> tuple[Path, ...]:
@@ -307,7 +305,14 @@ class _File:
         if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
             raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
         self.part = Part(self.table, sessions)
-        return self.part.count(self.batches(), charged=self.job.charged, on_problems=self._on_problems())
+        batches = self._writable() if self.job.charged and self.job.recipe.published else self.batches()
+        return self.part.count(batches, charged=self.job.charged, on_problems=self._on_problems())
+
+    def _writable(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches; raise for values that cannot be written, before persons are charged."""
+        for batch in self.batches():
+            check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places, batch)
+            yield batch
 
     def tags(self, release: Release) -> PersonReports:
         """Return the reports of each person, for a ledger."""
@@ -428,7 +433,7 @@ def _made(
         corners = []
     left_out = list(dict.fromkeys(name for file in files.values() for name in file.table.left_out))
     rejected = sum(file.rejected for file in files.values())
-    return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.ledger is not None)
+    return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.charged)
 
 
 def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:

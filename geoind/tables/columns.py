@@ -164,7 +164,7 @@ LISTS = ("list", "large_list", "list_view", "large_list_view")
 
 
 def compacted(column: pa.Array) -> pa.Array:
-    """Return an equal column without entries, bytes under nulls or bytes of other rows.
+    """Return an equal column in a plain type, without entries, bytes under nulls or bytes of other rows.
 
     Arrow arrays share memory: a filtered column of text may hold the text of rows that were filtered out, a
     dictionary entries that no row has, a null the value that it replaced. A file would have all of it.
@@ -175,9 +175,9 @@ def compacted(column: pa.Array) -> pa.Array:
     >>> compacted(column).dictionary.to_pylist()
     ['public']
     """
-    kind = column.type
-    if isinstance(column, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(kind, compacted(column.storage))
+    kind = plain_type(column.type)
+    if kind != column.type:
+        return compacted(column.cast(kind))
     if pa.types.is_dictionary(kind):
         return _used(column)
     if _is_view(kind):
@@ -223,6 +223,8 @@ def check_type(name: str, kind: pa.DataType) -> None:
 def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
     """Return a type without the metadata of its members, and perhaps without views of text or bytes.
 
+    An extension type has parameters, in which anything may be: its storage stands for it.
+
     Examples
     --------
     >>> noted = pa.list_(pa.field("item", pa.int64(), metadata={"author": "ana"}))
@@ -231,7 +233,9 @@ def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
     """
     if not views and _is_view(kind):
         return pa.large_string() if is_text(kind) else pa.large_binary()
-    if isinstance(kind, pa.BaseExtensionType) or not kind.num_fields:
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type, views=views)
+    if not kind.num_fields:
         return kind
     fields = [kind.field(number) for number in range(kind.num_fields)]
     fields = [pa.field(field.name, plain_type(field.type, views=views), field.nullable) for field in fields]

@@ -135,8 +135,8 @@ class WorkFolder:
             )
         if self._given is None and not self._found:
             raise InvalidInputError(
-                f"{str(self._target)!r} exists, and without `key=` a second release would be charged again: remove "
-                "it, or choose another target"
+                f"{str(self._target)!r} exists, and without `key=` a second release would be charged again: "
+                "remove it, or choose another target"
             )
 
     def _begin(self) -> None:

@@ -172,7 +172,7 @@ def test_a_total_that_does_not_hide_the_person_is_refused_with_the_remedies(
     run = [trips, target, "--epsilon", "0.1"]
     message = refusal(capfd, *run, "--person", "rider")
     assert "the busiest person has 41 reports that add up to epsilon 4.1 per metre" in message
-    for remedy in ("--trace PERSON,TIME", "--same-place", "--reports-per-person N", "--allow-total 4.1"):
+    for remedy in ("--trace TIME", "--same-place", "--reports-per-person N", "--allow-total 4.1"):
         assert remedy in message
     traced = refusal(capfd, *run, "--trace", "rider,at")
     assert "add up to epsilon" in traced
