@@ -24,8 +24,6 @@ from geoind.tables.recipe import Recipe
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
 from geoind.tables.table import Table
 
-__all__ = ["array_of", "refuse_index", "reported", "table_of"]
-
 
 def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
     """Return the recipe for a frame, and its rows: the needed columns, and those of times.

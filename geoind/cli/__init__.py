@@ -13,8 +13,6 @@ from typing import NoReturn
 from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
 
-__all__ = ["command_parsers", "main"]
-
 COMMANDS = [module.name for module in iter_modules(__path__) if module.name != "shared"]
 
 DESCRIPTION = """

@@ -10,8 +10,6 @@ from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
 from geoind.tables.record import SIDECAR
 
-__all__ = ["files_in", "others_in", "refuse_folders", "rejects_of", "sources_in", "targets_of"]
-
 REJECTS = ".rejects.ndjson"
 """What is added to a file's path for its rejects."""
 

@@ -22,24 +22,6 @@ from geoind.space.vector_files import SEQUENCES
 from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import LonLat, Points, decimal_text
 
-__all__ = [
-    "QUOTED",
-    "TEXT",
-    "WRITTEN",
-    "Layout",
-    "Part",
-    "bytes_of",
-    "check_writable",
-    "having",
-    "in_cells",
-    "is_json",
-    "joined",
-    "json_of",
-    "object_of",
-    "text_of",
-    "write",
-]
-
 Part: TypeAlias = tuple[pa.RecordBatch, Sequence[FloatArray]]
 """Kept columns, and the reports of each place in degrees, longitude first, NaN where a row has none."""
 Column: TypeAlias = tuple[pa.Field | None, pa.Array]

@@ -24,8 +24,6 @@ from geoind.errors import InvalidInputError
 from geoind.tables.columns import finite, floats_of, indices_of, is_text, nulls, picked, plain, seconds_of
 from geoind.tables.places import geometry_columns
 
-__all__ = ["RowOrder", "clock_columns", "refuse_copies", "refuse_geometries", "sampled_rows"]
-
 ROWS = 256
 """Rows that are looked at."""
 SHARE = 0.3

@@ -17,35 +17,6 @@ from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
 
-__all__ = [
-    "JSON_TEXT",
-    "NO_TIME",
-    "Flags",
-    "check_type",
-    "column_of",
-    "compacted",
-    "empty",
-    "finite",
-    "floats_of",
-    "indices_of",
-    "is_binary",
-    "is_text",
-    "labels_of",
-    "listed",
-    "named_path",
-    "nulls",
-    "numbers_of",
-    "only_column",
-    "persons_in",
-    "picked",
-    "plain",
-    "plain_type",
-    "rows_of",
-    "seconds_of",
-    "values_of",
-    "without_views",
-]
-
 Flags = npt.NDArray[np.bool_]
 
 

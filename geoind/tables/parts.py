@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["OnProblems", "Part", "Reports", "corners_of", "drawn", "name_of", "refuse_row"]
-
 REMEMBERED = 192 << 20
 """Bytes of examined rows that are kept in memory between the two passes."""
 CHANGED_PART = (

@@ -27,24 +27,6 @@ from geoind.tables.columns import (
     plain_type,
 )
 
-__all__ = [
-    "EMPTY",
-    "LonLat",
-    "Points",
-    "column_names",
-    "crs_metadata",
-    "crs_of",
-    "decimal_text",
-    "declared_crs",
-    "degrees_of",
-    "geo_metadata",
-    "geometry_columns",
-    "numbers_of",
-    "places_in",
-    "places_of",
-    "published_schema",
-]
-
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
 

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from geoind.traces.methods import TraceMethod
     from geoind.traces.zones import PrivateZone
 
-__all__ = [
-    "EACH_FILE",
-    "EACH_ROW",
-    "METHODS",
-    "Missing",
-    "Options",
-    "Order",
-    "Recipe",
-    "described",
-    "method_of",
-    "with_options",
-]
-
 MethodName = Literal["switching", "sparse", "predictive", "independent"]
 METHODS: tuple[MethodName, ...] = ("switching", "sparse", "predictive", "independent")
 CONFIDENCE = 0.9

@@ -27,8 +27,6 @@ from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 
-__all__ = ["BOUNDING", "Count", "Release", "decide_release", "innermost", "mean_error", "turns_of"]
-
 BOUNDING = "rows of a person"
 """The purpose of the tags that choose the rows of a person."""
 RADIUS, DELTA = 200.0, 1e-6

@@ -20,8 +20,6 @@ from geoind.keys import KEY_BYTES, Key
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["CHANGED", "WorkFolder", "cancel", "description", "stamp_of"]
-
 log = logging.getLogger("geoind")
 
 STATE = "job.json"
@@ -78,7 +76,7 @@ class WorkFolder:
         self._lock = _locked(self._place, make=True)
         try:
             state = _read(self._place, self._lock)
-            complete = any(self._target.iterdir()) if self._target.is_dir() else self._target.exists()
+            complete = any(self._target.iterdir()) if self._target.is_dir() else self._target.is_file()
             # Of finished work, a kill may leave the state without the folder.
             self._found = state is not None and (self.folder.exists() or not complete)
             if complete:

@@ -138,7 +138,9 @@ def test_a_key_repeats_the_reports_of_a_record_and_another_key_does_not(folder: 
 
 def test_a_ledger_is_charged_with_the_measured_epsilon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paid = ["--ledger", f"sqlite:///{folder / 'budgets.db'}", "--budget", str(2 * EPSILON)]
+    (folder / "out.csv").unlink(missing_ok=True)
     assert obfuscate(folder, *paid) == 0
+    (folder / "out.csv").unlink()
     # Ana has spent two reports, and Ben one.
     assert obfuscate(folder, *paid, "--job", "again") == 2
     assert "ana" in capsys.readouterr().err

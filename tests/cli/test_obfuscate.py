@@ -373,6 +373,7 @@ def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
     run = ["obfuscate", str(places), str(places.with_name("reports.csv")), "--quiet", *promise, *ledger]
     for _ in range(4):
         assert main(run) == 0
+        Path(run[2]).unlink()
     assert "budget" in refusal(capfd, *run[1:])
     assert "--budget" in refusal(capfd, *run[1:], "--budget", "1")
 
@@ -444,9 +445,9 @@ def test_persons_pay_before_anything_is_drawn(tmp_path: Path, capfd: pytest.Capt
     said = capfd.readouterr().err
     assert "the busiest has 2 reports, epsilon 0.02 per metre together" in said
     assert "the ledger was charged" in said
-    first = (tmp_path / "out.csv").read_bytes()
+    (tmp_path / "out.csv").unlink()
     assert "'ana'" in refusal(capfd, *paid[1:])
-    assert (tmp_path / "out.csv").read_bytes() == first
+    assert not (tmp_path / "out.csv").exists()
     with Ledger(url, budget=1.0) as ledger:
         assert [charge.label for charge in ledger.history("ana")] == ["file out.csv"]
     assert main([*paid[:-1], "1", "--job", "weekly"]) == 0
