@@ -181,7 +181,7 @@ class _Job:
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
-            self.recipe.require_person_column("a ledger")
+            self.recipe.require_person_column()
         if self.cells is not None:
             # Cells load scipy, which takes half of the start of the program.
             from geoind.space.cells import as_cell_system

@@ -365,7 +365,8 @@ def declared_crs(schema: pa.Schema, name: str) -> str | None:
 
 def reported_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the reports of a column of points: GeoArrow's points become WKB."""
-    return stored if is_binary(stored := plain_type(kind)) else pa.binary()
+    stored = getattr(kind, "storage_type", kind)
+    return stored if is_binary(stored) else pa.binary()
 
 
 def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[LonLat | Points]) -> pa.Schema:

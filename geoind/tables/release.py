@@ -381,7 +381,7 @@ def decide_release(
     """Return the decisions about a release from the counts of its parts, and charge for their tags."""
     recipe, total = table.recipe, Count()
     if ledger is not None:
-        recipe.require_person_column("a ledger")
+        recipe.require_person_column()
     for count in counts:
         total.merge(count, recipe.most_rows)
     release = Release.of(recipe, total, table, shuffle)
