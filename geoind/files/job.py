@@ -64,7 +64,8 @@ def obfuscate_file(
 
     A job with a ledger, or into a folder, that was interrupted or killed, or failed after it was paid for, leaves
     its work in a hidden folder that is private to its owner. The same call again continues it, and is not charged
-    a second time. `geoind.files.cancel(target)` removes the hidden folder.
+    a second time. `geoind.files.cancel(target)` removes the hidden folder. A complete folder is refused, and so
+    is a file that exists if there are a ledger and no key: it would be a second release.
 
     Parameters
     ----------
@@ -377,7 +378,12 @@ class _File:
     def _on_problems(self, rejects: IO[bytes] | None = None) -> OnProblems:
         def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
             for row, reason in problems.items():
-                record = json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
+                bad = batch.slice(row, 1)
+                try:
+                    record = json.dumps(bad.to_pylist()[0], default=str, ensure_ascii=False)
+                except (OverflowError, ValueError):
+                    # A value that Python does not know, such as the year 10000.
+                    record = str(bad)
                 number = row + 1 if self.numbers is None else int(self.numbers[row])
                 self._reject([BadRecord(number, reason, record)], rejects)
 
