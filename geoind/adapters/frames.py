@@ -15,6 +15,7 @@ import pyarrow as pa
 import shapely
 
 from geoind.errors import InvalidInputError
+from geoind.space.crs import parsed_crs
 from geoind.tables.checks import sampled_rows
 from geoind.tables.columns import listed, rows_of
 from geoind.tables.parts import Reports
@@ -22,8 +23,6 @@ from geoind.tables.places import Points
 from geoind.tables.recipe import Recipe
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
 from geoind.tables.table import Table
-
-__all__ = ["array_of", "refuse_index", "reported", "table_of"]
 
 
 def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
@@ -159,13 +158,19 @@ def _column(column: Any, made: Reports, name: str, *, place: bool) -> Any:
     """Return a column of reports, or the rows of a kept one, in the type of the column given."""
     array = made[0].column(name)
     if _is_geometry(column):
-        return geopandas.GeoSeries.from_wkb(array.to_numpy(zero_copy_only=False), crs=column.crs)
+        # Without the notes of the author of the CRS.
+        crs = parsed_crs(column.crs.to_json())
+        return geopandas.GeoSeries.from_wkb(array.to_numpy(zero_copy_only=False), crs=crs)
     if hasattr(column.dtype, "__from_arrow__"):
         # Not from the frame: its arrays may have values under a missing one, and entries that no row has.
-        return pd.Series(column.dtype.__from_arrow__(array))
+        kind: Any = pd.ArrowDtype(array.type) if isinstance(column.dtype, pd.ArrowDtype) else column.dtype
+        return pd.Series(kind.__from_arrow__(array))
     if place:
         return array.to_pandas().astype(column.dtype)
     taken = column.take(made[1])
+    if isinstance(taken.dtype, pd.SparseDtype) and taken.sparse.npoints == len(taken):
+        # No row has the value that fills the others.
+        taken = taken.sparse.to_dense()
     if isinstance(taken.dtype, pd.CategoricalDtype):
         taken = taken.cat.remove_unused_categories()
         taken = taken.cat.rename_categories(taken.cat.categories.rename(None))

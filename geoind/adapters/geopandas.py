@@ -13,7 +13,7 @@ import pandas as pd
 from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
-from geoind.tables.parts import Part
+from geoind.tables.parts import Part, corners_of
 from geoind.tables.recipe import Options, Recipe, with_options
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
     part = Part(table)
     release = part.released(lambda: [batch], ledger, job)
     (made,) = part.draw([batch], release)
-    log.info("%s", release.summary(part.corners, table.left_out, charged=ledger is not None))
+    log.info("%s", release.summary(corners_of(made[2]), table.left_out, charged=ledger is not None))
     reports = reported(points, table, made)
     if not isinstance(frame, geopandas.GeoSeries):
         return reports

@@ -13,8 +13,6 @@ from typing import NoReturn
 from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
 
-__all__ = ["command_parsers", "main"]
-
 COMMANDS = [module.name for module in iter_modules(__path__) if module.name != "shared"]
 
 DESCRIPTION = """
@@ -33,6 +31,8 @@ PHRASES = {
     r"`level=`": "--level (or --factor)",
     r"\bEACH_ROW\b": "--each-row-a-person",
     r"\bEACH_FILE\b": "--person-per-file",
+    # Persons are declared already where a total is refused.
+    r"a session \(`time=`\)": "a session (--trace TIME)",
     r"pass `mechanism=[^`]*`": "add --little-noise",
 }
 """What other texts of the library are on the command line."""

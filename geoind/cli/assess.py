@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from geoind.tables import ReleaseRecord
     from geoind.tables.places import LonLat, Points
 
-__all__ = ["add_options", "run"]
-
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from geoind.cli.shared import import_demo, option
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""

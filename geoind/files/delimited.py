@@ -20,8 +20,6 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch, text_schema
 from geoind.files.writers import TEXT, Layout, Part, bytes_of, having, joined, text_of
 
-__all__ = ["open_csv", "open_plt", "open_tsv", "write_csv", "write_tsv"]
-
 DELIMITERS = "\t;|,"
 BLOCK = 4 << 20
 """Bytes that are parsed at once. No record may be longer."""

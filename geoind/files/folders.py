@@ -10,8 +10,6 @@ from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
 from geoind.tables.record import SIDECAR
 
-__all__ = ["files_in", "others_in", "refuse_folders", "rejects_of", "sources_in", "targets_of"]
-
 REJECTS = ".rejects.ndjson"
 """What is added to a file's path for its rejects."""
 
@@ -94,7 +92,9 @@ def refuse_folders(
     rejects: str | Path | None,
     used: Sequence[Path],
 ) -> None:
-    """Raise if the folders of sources, reports and rejects overlap, or rejects cannot be written."""
+    """Raise if the folders of sources, reports and rejects overlap, or cannot be written."""
+    if _is_in(Path.cwd(), target):
+        raise InvalidInputError(f"{str(target)!r} must be another folder than the current one and those above it")
     if any(_is_in(file, target) for file in (*files.values(), *used)):
         raise InvalidInputError("the folder of reports must be another one than the source's")
     # The next run would read all files of these folders.

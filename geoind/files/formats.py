@@ -24,25 +24,6 @@ from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
 from geoind.space.vector_files import DRIVERS
 
-__all__ = [
-    "FORMATS",
-    "READ_ONLY",
-    "BadRecord",
-    "Bytes",
-    "Kind",
-    "Reading",
-    "Rows",
-    "Source",
-    "compressed",
-    "empty_batch",
-    "is_known",
-    "kind_of",
-    "module_of",
-    "open_source",
-    "refuse_urls",
-    "text_schema",
-]
-
 NAMED = {
     "csv": (".csv", ".txt"),
     "tsv": (".tsv", ".tab"),

@@ -14,8 +14,6 @@ import pyarrow as pa
 from geoind.errors import InvalidInputError
 from geoind.files.formats import BadRecord, Bytes, Rows, Source, text_schema
 
-__all__ = ["open_google"]
-
 SCHEMA = text_schema(["lat", "lon", "time"])
 READ = {
     *("locations", "latitudeE7", "longitudeE7", "timestamp", "timestampMs"),

@@ -16,8 +16,6 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source, text_schema
 from geoind.files.writers import Layout, Part, text_of
 
-__all__ = ["open_gpx", "write_gpx"]
-
 CHUNK, BATCH_POINTS = 1 << 16, 1 << 14
 """Bytes parsed at once, and points of a batch."""
 

@@ -26,7 +26,7 @@ from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
 from geoind.tables.table import Table, remedies
-from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
+from geoind.tables.unfinished import WorkFolder, cancel, description, stamp_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
@@ -64,7 +64,8 @@ def obfuscate_file(
 
     A job with a ledger, or into a folder, that was interrupted or killed, or failed after it was paid for, leaves
     its work in a hidden folder that is private to its owner. The same call again continues it, and is not charged
-    a second time. `geoind.files.cancel(target)` removes the hidden folder.
+    a second time. `geoind.files.cancel(target)` removes the hidden folder. A complete folder is refused, and so
+    is a file that exists if there are a ledger and no key: it would be a second release.
 
     Parameters
     ----------
@@ -129,11 +130,11 @@ def obfuscate_file(
         cells=cells,
         several=several,
         workers=workers,
+        charged=ledger is not None,
     )
     sources: dict[str, str | Path] = {Path(given[0]).name: given[0]}
     written: list[str | Path | None] = [target, sidecar_of(str(target)), rejects]
     if several:
-        refuse_full(Path(target))
         sources = dict(sources_in(given))
         refuse_folders(given, sources, Path(target), rejects, work.used)
         written = [] if rejects is None else [rejects_of(rejects, path) for path in sources]
@@ -175,12 +176,13 @@ class _Job:
     cells: str | None
     several: bool
     workers: int | None
+    charged: bool
     large: bool = False
     within: Path | None = None
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
-            self.recipe.require_person_column("a ledger")
+            self.recipe.require_person_column()
         if self.cells is not None:
             # Cells load scipy, which takes half of the start of the program.
             from geoind.space.cells import as_cell_system
@@ -192,10 +194,6 @@ class _Job:
             raise InvalidInputError(
                 "`workers=` is for a folder, must be at least 1, and cannot be used for traces: they need order"
             )
-
-    @property
-    def charged(self) -> bool:
-        return self.ledger is not None
 
     @property
     def used(self) -> tuple[Path, ...]:
@@ -308,7 +306,14 @@ class _File:
         if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
             raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
         self.part = Part(self.table, sessions)
-        return self.part.count(self.batches(), charged=self.job.charged, on_problems=self._on_problems())
+        batches = self._writable() if self.job.charged and self.job.recipe.published else self.batches()
+        return self.part.count(batches, charged=self.job.charged, on_problems=self._on_problems())
+
+    def _writable(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches; raise for values that cannot be written, before persons are charged."""
+        for batch in self.batches():
+            check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places, batch)
+            yield batch
 
     def tags(self, release: Release) -> PersonReports:
         """Return the reports of each person, for a ledger."""
@@ -373,7 +378,12 @@ class _File:
     def _on_problems(self, rejects: IO[bytes] | None = None) -> OnProblems:
         def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
             for row, reason in problems.items():
-                record = json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
+                bad = batch.slice(row, 1)
+                try:
+                    record = json.dumps(bad.to_pylist()[0], default=str, ensure_ascii=False)
+                except (OverflowError, ValueError):
+                    # A value that Python does not know, such as the year 10000.
+                    record = str(bad)
                 number = row + 1 if self.numbers is None else int(self.numbers[row])
                 self._reject([BadRecord(number, reason, record)], rejects)
 
@@ -429,7 +439,7 @@ def _made(
         corners = []
     left_out = list(dict.fromkeys(name for file in files.values() for name in file.table.left_out))
     rejected = sum(file.rejected for file in files.values())
-    return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.ledger is not None)
+    return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.charged)
 
 
 def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:

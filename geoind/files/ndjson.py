@@ -13,8 +13,6 @@ from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Rows, Source
 from geoind.files.writers import Layout, Part, bytes_of, is_json, joined, json_of, object_of
 from geoind.tables.columns import JSON_TEXT
 
-__all__ = ["open_ndjson", "write_ndjson"]
-
 BATCH_BYTES = 1 << 20
 """Text handled at once, and in which members are looked for."""
 LEAST_LINES = 1000

@@ -14,8 +14,6 @@ from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import Points, crs_metadata, geo_metadata, numbers_of
 from geoind.tables.record import PARQUET_KEY
 
-__all__ = ["open_parquet", "write_parquet"]
-
 BATCH_ROWS = 1 << 17
 
 

@@ -32,16 +32,6 @@ if TYPE_CHECKING:
 
     from geoind.traces.zones import PrivateZone
 
-__all__ = [
-    "FileReports",
-    "read_lonlat",
-    "read_places",
-    "read_reports",
-    "read_rows",
-    "read_traces",
-    "read_zones",
-]
-
 SNAP = {"person": "1", "time": "2", "lat": "3", "lon": "4"}
 SNAP_FIELDS = 5
 NAMES = {

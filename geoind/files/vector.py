@@ -28,8 +28,6 @@ from geoind.space.vector_files import VectorFile, driver_of, gdal_path
 from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import LonLat, crs_of
 
-__all__ = ["open_vector", "write_geojson", "write_vector"]
-
 JSON = {JSON_TEXT: b"1"}
 """The metadata of a column of JSON texts."""
 

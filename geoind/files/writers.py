@@ -4,7 +4,7 @@ import io
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,24 +22,6 @@ from geoind.space.vector_files import SEQUENCES
 from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import LonLat, Points, decimal_text
 
-__all__ = [
-    "QUOTED",
-    "TEXT",
-    "WRITTEN",
-    "Layout",
-    "Part",
-    "bytes_of",
-    "check_writable",
-    "having",
-    "in_cells",
-    "is_json",
-    "joined",
-    "json_of",
-    "object_of",
-    "text_of",
-    "write",
-]
-
 Part: TypeAlias = tuple[pa.RecordBatch, Sequence[FloatArray]]
 """Kept columns, and the reports of each place in degrees, longitude first, NaN where a row has none."""
 Column: TypeAlias = tuple[pa.Field | None, pa.Array]
@@ -55,8 +37,14 @@ BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.i
 """The types whose text is their JSON."""
 
 
-def check_writable(name: str, kind: Kind, schema: pa.Schema, places: Sequence[LonLat | Points]) -> None:
-    """Raise if reports of that schema cannot be written to a file of that name: by writing a made-up row.
+def check_writable(
+    name: str,
+    kind: Kind,
+    schema: pa.Schema,
+    places: Sequence[LonLat | Points],
+    rows: pa.RecordBatch | None = None,
+) -> None:
+    """Raise if rows cannot be written to a file of that name: by writing them, or a made-up one, elsewhere.
 
     Examples
     --------
@@ -66,15 +54,17 @@ def check_writable(name: str, kind: Kind, schema: pa.Schema, places: Sequence[Lo
     Traceback (most recent call last):
     geoind.errors.InvalidInputError: plt files are not written: choose one of .csv, .tsv, .ndjson, ...
     """
-    arrays = []
-    for field in schema:
-        try:
-            arrays.append(pa.nulls(1, field.type))
-        except pa.ArrowException:
-            raise InvalidInputError(
-                f"column {field.name!r} has type {field.type}, which cannot be written: do not keep it"
-            ) from None
-    parts = [(pa.RecordBatch.from_arrays(arrays, names=schema.names), [np.zeros((1, 2))] * len(places))]
+    if rows is None:
+        arrays = []
+        for field in schema:
+            try:
+                arrays.append(pa.nulls(1, field.type))
+            except pa.ArrowException:
+                raise InvalidInputError(
+                    f"column {field.name!r} has type {field.type}, which cannot be written: do not keep it"
+                ) from None
+        rows = pa.RecordBatch.from_arrays(arrays, names=schema.names)
+    parts = [(rows, [np.zeros((len(rows), 2))] * len(places))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, Path(name).name)
         target = path if kind.format == "vector" else io.BytesIO()
@@ -255,15 +245,18 @@ def text_of(field: pa.Field | None, column: pa.Array) -> pa.Array:
         # ISO 8601, in UTC if there is a time zone.
         utc = column if kind.tz is None else column.cast(pa.timestamp(kind.unit, "UTC"))
         return pc.replace_substring(utc.cast(TEXT), " ", "T")
-    if pa.types.is_nested(kind):
-        try:
-            return pa.array((None if value is None else DUMPED(value) for value in column.to_pylist()), TEXT)
-        except ValueError:
-            raise InvalidInputError(f"column {name!r} holds NaN in lists, which JSON cannot hold") from None
+    form = DUMPED if pa.types.is_nested(kind) else str
+    with suppress(pa.ArrowNotImplementedError):
+        if form is str:
+            return column.cast(TEXT)
     try:
-        return column.cast(TEXT)
-    except pa.ArrowNotImplementedError:
-        return pa.array([None if value is None else str(value) for value in column.to_pylist()], TEXT)
+        return pa.array((None if value is None else form(value) for value in column.to_pylist()), TEXT)
+    except (ValueError, OverflowError, pa.ArrowException):
+        # Not the message: it may quote a value.
+        raise InvalidInputError(
+            f"column {name!r} holds values that text cannot hold, such as NaN in lists or the year 10000: do not "
+            "keep it"
+        ) from None
 
 
 def _has_bytes(kind: pa.DataType) -> bool:

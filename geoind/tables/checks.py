@@ -24,8 +24,6 @@ from geoind.errors import InvalidInputError
 from geoind.tables.columns import finite, floats_of, indices_of, is_text, nulls, picked, plain, seconds_of
 from geoind.tables.places import geometry_columns
 
-__all__ = ["RowOrder", "clock_columns", "refuse_copies", "refuse_geometries", "sampled_rows"]
-
 ROWS = 256
 """Rows that are looked at."""
 SHARE = 0.3
@@ -301,8 +299,12 @@ class RowOrder:
             self._clocks = np.column_stack([low, high, known[:, 2:] + ranges[:, 2:]])
         for view, moments in zip(self._views, times, strict=True):
             forth = np.sign(np.nan_to_num(np.sign(np.diff(moments))).sum()) or 1.0
+            # Two rows of one moment have one distance in both orders. The order of three may show places.
+            ties = np.pad(np.diff(moments) == 0, 1)
+            twins = ties[1:-1] & ~ties[:-2] & ~ties[2:]
             for lag, each in logs.items():
-                sums = _sums(each[:, ~(forth * (moments[lag:] - moments[:-lag]) > 0)])
+                explained = forth * (moments[lag:] - moments[:-lag]) > 0
+                sums = _sums(each[:, ~(explained | twins if lag == 1 else explained)])
                 view[:3] += sums * (lag == 1)
                 view[3] += _nearer(sums, permuted)
 

@@ -17,35 +17,6 @@ from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
 
-__all__ = [
-    "JSON_TEXT",
-    "NO_TIME",
-    "Flags",
-    "check_type",
-    "column_of",
-    "compacted",
-    "empty",
-    "finite",
-    "floats_of",
-    "indices_of",
-    "is_binary",
-    "is_text",
-    "labels_of",
-    "listed",
-    "named_path",
-    "nulls",
-    "numbers_of",
-    "only_column",
-    "persons_in",
-    "picked",
-    "plain",
-    "plain_type",
-    "rows_of",
-    "seconds_of",
-    "values_of",
-    "without_views",
-]
-
 Flags = npt.NDArray[np.bool_]
 
 
@@ -97,14 +68,11 @@ def indices_of(rows: IntArray) -> pa.Array:
 
 
 def picked(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return some values of a column; Arrow cannot pick views yet, nor what contains them, nor runs."""
-    kind = column.type
-    if pa.types.is_run_end_encoded(kind):
-        return pc.run_end_encode(picked(pc.run_end_decode(column), indices), run_end_type=kind.run_end_type)
+    """Return some values of a column; Arrow cannot pick views yet, nor what contains them."""
     try:
         return column.take(indices)
     except pa.ArrowNotImplementedError:
-        return without_views(column).take(indices).cast(kind)
+        return without_views(column).take(indices).cast(column.type)
 
 
 def without_views(column: pa.Array) -> pa.Array:
@@ -160,11 +128,8 @@ def nulls(column: pa.Array) -> Flags:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
 
 
-LISTS = ("list", "large_list", "list_view", "large_list_view")
-
-
 def compacted(column: pa.Array) -> pa.Array:
-    """Return an equal column without entries, bytes under nulls or bytes of other rows.
+    """Return an equal column in a plain type, without entries, bytes under nulls or bytes of other rows.
 
     Arrow arrays share memory: a filtered column of text may hold the text of rows that were filtered out, a
     dictionary entries that no row has, a null the value that it replaced. A file would have all of it.
@@ -175,15 +140,13 @@ def compacted(column: pa.Array) -> pa.Array:
     >>> compacted(column).dictionary.to_pylist()
     ['public']
     """
-    kind = column.type
-    if isinstance(column, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(kind, compacted(column.storage))
+    kind = plain_type(column.type)
+    if kind != column.type:
+        return compacted(column.cast(kind))
     if pa.types.is_dictionary(kind):
         return _used(column)
     if _is_view(kind):
         return without_views(column).cast(kind)
-    if pa.types.is_run_end_encoded(kind):
-        return pc.run_end_encode(compacted(pc.run_end_decode(column)), run_end_type=kind.run_end_type)
     if pa.types.is_struct(kind) and kind.num_fields:
         # flatten() hides the members of a struct that is null.
         members = [compacted(member) for member in column.flatten()]
@@ -197,8 +160,6 @@ def compacted(column: pa.Array) -> pa.Array:
 def _compacted_lists(column: pa.Array) -> pa.Array:
     """Return an equal column of lists or maps. Not by Python's values: these have no nanoseconds."""
     kind, lists, gone = column.type, column, column.is_null()
-    if pa.types.is_union(kind):
-        raise pa.ArrowNotImplementedError("a union cannot be taken apart")
     if pa.types.is_fixed_size_list(kind):
         return _compacted_lists(column.cast(pa.list_(kind.value_field))).cast(kind)
     if pa.types.is_map(kind):
@@ -207,13 +168,11 @@ def _compacted_lists(column: pa.Array) -> pa.Array:
     values, lengths = compacted(lists.flatten()), lists.value_lengths().fill_null(0)
     offsets = pa.concat_arrays([pa.array([0], lengths.type), pc.cumulative_sum(lengths)])
     parts = [offsets, values.field(0), values.field(1)] if pa.types.is_map(kind) else [offsets, values]
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        parts = [offsets[:-1], lengths, values]
     return type(column).from_arrays(*parts, type=kind, mask=gone)
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
-    """Raise if columns of a type cannot be separated from other values in memory, such as unions."""
+    """Raise if columns of a type cannot be separated from other values in memory: unions, runs, views of lists."""
     try:
         picked(compacted(pa.nulls(0, kind)), indices_of(np.arange(0)))
     except pa.ArrowNotImplementedError:
@@ -223,6 +182,8 @@ def check_type(name: str, kind: pa.DataType) -> None:
 def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
     """Return a type without the metadata of its members, and perhaps without views of text or bytes.
 
+    An extension type has parameters, in which anything may be: its storage stands for it.
+
     Examples
     --------
     >>> noted = pa.list_(pa.field("item", pa.int64(), metadata={"author": "ana"}))
@@ -231,7 +192,9 @@ def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
     """
     if not views and _is_view(kind):
         return pa.large_string() if is_text(kind) else pa.large_binary()
-    if isinstance(kind, pa.BaseExtensionType) or not kind.num_fields:
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type, views=views)
+    if not kind.num_fields:
         return kind
     fields = [kind.field(number) for number in range(kind.num_fields)]
     fields = [pa.field(field.name, plain_type(field.type, views=views), field.nullable) for field in fields]
@@ -242,10 +205,10 @@ def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
         return pa.map_(key.type, item, keys_sorted=kind.keys_sorted)
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(fields[0], kind.list_size)
-    for name in LISTS:
-        if getattr(pa.types, f"is_{name}")(kind):
-            return getattr(pa, name if name != "list" else "list_")(fields[0])
-    return kind
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(fields[0]) if pa.types.is_list(kind) else pa.large_list(fields[0])
+    # Unions, runs and lists of views: no file and no engine has them by default.
+    raise pa.ArrowNotImplementedError(f"{kind} is not taken apart")
 
 
 def _used(column: pa.DictionaryArray) -> pa.DictionaryArray:

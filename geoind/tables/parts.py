@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["OnProblems", "Part", "Reports", "corners_of", "drawn", "name_of", "refuse_row"]
-
 REMEMBERED = 192 << 20
 """Bytes of examined rows that are kept in memory between the two passes."""
 CHANGED_PART = (
@@ -76,7 +74,7 @@ class Part:
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
         self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
-        self.drawn, self.corners = 0, corners_of([])
+        self.drawn = 0
 
     def count(
         self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
@@ -173,7 +171,7 @@ class Part:
     ) -> Iterator[Reports]:
         """Yield the reports; the rows must be those that were counted. A writer needs no columns of places.
 
-        `drawn` is the number of reports so far, and `corners` what `corners_of` returns for them.
+        `drawn` is the number of reports so far.
         """
         sessions = self._new_sessions()
         made, turns = list[Reports](), list[Words]()
@@ -183,7 +181,6 @@ class Part:
             reports = self._drawn(chosen, keyed, sessions)
             batch = self.table.reported(chosen, reports if places else ()).replace_schema_metadata(about)
             self.drawn += int(chosen.reports_per_row.sum())
-            self.corners = corners_of([self.corners, *reports])
             if release.recipe.order == "shuffle":
                 made.append((batch, chosen.rows, tuple(reports)))
                 turns.append(turns_of(keyed, "order of rows"))

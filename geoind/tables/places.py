@@ -27,24 +27,6 @@ from geoind.tables.columns import (
     plain_type,
 )
 
-__all__ = [
-    "EMPTY",
-    "LonLat",
-    "Points",
-    "column_names",
-    "crs_metadata",
-    "crs_of",
-    "decimal_text",
-    "declared_crs",
-    "degrees_of",
-    "geo_metadata",
-    "geometry_columns",
-    "numbers_of",
-    "places_in",
-    "places_of",
-    "published_schema",
-]
-
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
 
@@ -156,10 +138,7 @@ class Points:
 
     def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
         """Return the column with other places as WKB, without heights; an empty point is null."""
-        kind = reported_type(column_of(batch, self.names[0]).type)
-        extended = isinstance(kind, pa.BaseExtensionType)
-        made = self.wkb(degrees).cast(kind.storage_type if extended else kind)
-        return {self.names[0]: pa.ExtensionArray.from_storage(kind, made) if extended else made}
+        return {self.names[0]: self.wkb(degrees).cast(reported_type(column_of(batch, self.names[0]).type))}
 
     def wkb(self, degrees: FloatArray) -> pa.Array:
         """Return places as WKB in the CRS of the column, null where they are NaN."""
@@ -386,7 +365,8 @@ def declared_crs(schema: pa.Schema, name: str) -> str | None:
 
 def reported_type(kind: pa.DataType) -> pa.DataType:
     """Return the type of the reports of a column of points: GeoArrow's points become WKB."""
-    return kind if is_binary(getattr(kind, "storage_type", kind)) else pa.binary()
+    stored = getattr(kind, "storage_type", kind)
+    return stored if is_binary(stored) else pa.binary()
 
 
 def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[LonLat | Points]) -> pa.Schema:
@@ -407,8 +387,7 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[L
             kind = reported_type(each.type)
             about = json.dumps({"crs": _without_notes(points[each.name])})
             notes = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": about}
-            declared = _extension_of(each) and not isinstance(kind, pa.BaseExtensionType)
-            metadata = notes if declared else None
+            metadata = notes if _extension_of(each) else None
         fields.append(pa.field(each.name, kind, each.nullable, metadata))
     stored = {name: crs_metadata(points[name]) for name in points if name in _columns(geo)}
     return pa.schema(fields, geo_metadata(stored, geo.get("primary_column")) if stored else None)

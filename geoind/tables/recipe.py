@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from geoind.traces.methods import TraceMethod
     from geoind.traces.zones import PrivateZone
 
-__all__ = [
-    "EACH_FILE",
-    "EACH_ROW",
-    "METHODS",
-    "Missing",
-    "Options",
-    "Order",
-    "Recipe",
-    "described",
-    "method_of",
-    "with_options",
-]
-
 MethodName = Literal["switching", "sparse", "predictive", "independent"]
 METHODS: tuple[MethodName, ...] = ("switching", "sparse", "predictive", "independent")
 CONFIDENCE = 0.9
@@ -321,14 +308,14 @@ class Recipe:
         if self.order == "shuffle":
             raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {remedy}")
 
-    def require_person_column(self, purpose: str) -> None:
-        """Raise unless persons are named, and the charge is the same at every attempt."""
+    def require_person_column(self) -> None:
+        """Raise unless a ledger can charge: persons are named, and the charge is the same at every attempt."""
         if self.person is EACH_ROW:
-            raise InvalidInputError(f"{purpose} needs `person=`, the column that names the person")
+            raise InvalidInputError("a ledger needs `person=`, the column that names the person")
         if not self.key_given and (self.time is not None or self.same_place is not None):
             # The cost depends on the noise, or on the cells: others could be drawn until the budget allows it.
             raise InvalidInputError(
-                f"{purpose} needs `key=` for traces and for `same_place=`: their cost must be the same at a "
+                "a ledger needs `key=` for traces and for `same_place=`: their cost must be the same at a "
                 "second attempt"
             )
 

@@ -21,18 +21,6 @@ from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.space.lattice import DECIMALS
 from geoind.version import __version__
 
-__all__ = [
-    "ATTRS_KEY",
-    "MOST_BYTES",
-    "PARQUET_KEY",
-    "SIDECAR",
-    "PersonTotal",
-    "ReleaseRecord",
-    "Summary",
-    "as_object",
-    "sidecar_of",
-]
-
 PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
 ATTRS_KEY = "geoind"

@@ -27,8 +27,6 @@ from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 
-__all__ = ["BOUNDING", "Count", "Release", "decide_release", "innermost", "mean_error", "turns_of"]
-
 BOUNDING = "rows of a person"
 """The purpose of the tags that choose the rows of a person."""
 RADIUS, DELTA = 200.0, 1e-6
@@ -383,7 +381,7 @@ def decide_release(
     """Return the decisions about a release from the counts of its parts, and charge for their tags."""
     recipe, total = table.recipe, Count()
     if ledger is not None:
-        recipe.require_person_column("a ledger")
+        recipe.require_person_column()
     for count in counts:
         total.merge(count, recipe.most_rows)
     release = Release.of(recipe, total, table, shuffle)

@@ -14,8 +14,6 @@ from geoind.tables.record import (
     sidecar_of,
 )
 
-__all__ = ["read_promise", "record_of", "write_sidecar"]
-
 
 def write_sidecar(path: str | Path, record: ReleaseRecord) -> Path:
     """Write the record of a file or folder of reports next to it, for `read_promise`, and return its path.

@@ -15,8 +15,6 @@ from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY
 from geoind.tables.table import Table
 
-__all__ = ["joined", "obfuscate", "projected", "sql_function"]
-
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
 

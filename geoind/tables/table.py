@@ -35,8 +35,6 @@ from geoind.tables.columns import (
 from geoind.tables.places import EMPTY, LonLat, Points, crs_of, degrees_of, places_in, published_schema
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 
-__all__ = ["Examined", "Table", "key_of", "remedies"]
-
 OUTSIDE = "the place lies outside the domain of the mechanism"
 
 

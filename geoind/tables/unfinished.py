@@ -20,8 +20,6 @@ from geoind.keys import KEY_BYTES, Key
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["CHANGED", "WorkFolder", "cancel", "description", "refuse_full", "stamp_of"]
-
 log = logging.getLogger("geoind")
 
 STATE = "job.json"
@@ -78,8 +76,12 @@ class WorkFolder:
         self._lock = _locked(self._place, make=True)
         try:
             state = _read(self._place, self._lock)
-            self._found = state is not None
-            self._begin() if state is None else self._continue(state)
+            complete = any(self._target.iterdir()) if self._target.is_dir() else self._target.is_file()
+            # Of finished work, a kill may leave the state without the folder.
+            self._found = state is not None and (self.folder.exists() or not complete)
+            if complete:
+                self._refuse_second()
+            self._continue(state) if state is not None and self._found else self._begin()
         except BaseException:
             if not self._found:
                 shutil.rmtree(self._place, ignore_errors=True)
@@ -122,6 +124,18 @@ class WorkFolder:
         else:
             shutil.rmtree(self._place, ignore_errors=True)
         os.close(self._lock)
+
+    def _refuse_second(self) -> None:
+        """Raise if the complete target would be released again: a folder, or a file under a new key."""
+        if self._target.is_dir():
+            raise InvalidInputError(
+                f"{str(self._target)!r} must be a new or an empty folder: choose another one, or remove it"
+            )
+        if self._given is None and not self._found:
+            raise InvalidInputError(
+                f"{str(self._target)!r} exists, and without `key=` a second release would be charged again: "
+                "remove it, or choose another target"
+            )
 
     def _begin(self) -> None:
         self.key = self._given or Key(secrets.token_bytes(KEY_BYTES))
@@ -214,18 +228,6 @@ def cancel(target: str | Path) -> bool:
     shutil.rmtree(place)
     os.close(lock)
     return True
-
-
-def refuse_full(target: Path) -> None:
-    """Refuse a folder for a job's files that exists and is not empty, or in which this process works."""
-    if target.resolve() in (Path.cwd(), *Path.cwd().parents):
-        raise InvalidInputError(f"{str(target)!r} must be another folder than the current one and those above it")
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return
-    if _place_of(target).exists() and not (_place_of(target) / target.name).exists():
-        # The job that made the folder was killed after it was complete: its key is not needed any more.
-        cancel(target)
-    raise InvalidInputError(f"{str(target)!r} must be a new or an empty folder: choose another one, or remove it")
 
 
 def _place_of(target: Path) -> Path:

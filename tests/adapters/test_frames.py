@@ -181,6 +181,7 @@ def hidden() -> dict[str, pd.DataFrame]:
         ),
         "an entry of Arrow": FRAME.assign(note=pd.arrays.ArrowExtensionArray(pa.chunked_array([arrow]))),
         "a value under a missing one": FRAME.assign(note=under),
+        "what fills a sparse column": FRAME.assign(note=pd.arrays.SparseArray(["x"] * SIZE, fill_value=SECRET)),
         "a category of the index": FRAME.set_index(pd.CategoricalIndex(["a"] * SIZE, ["a", SECRET])),
         "a level of the index": twice.set_index(
             pd.MultiIndex.from_arrays([[SECRET] * SIZE + ["a"] * SIZE, range(2 * SIZE)])

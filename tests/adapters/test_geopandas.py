@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,15 @@ def test_a_frame_of_pandas_has_reports_in_its_columns_of_degrees(lon: str, lat: 
     assert (reports[[lon, lat]].to_numpy() == SphericalLaplace(EPSILON).sample(LONLAT, rng=source)).all()
     points = obfuscate(frame(), **EACH)
     assert (shapely.get_coordinates(points.geometry.to_numpy()) == reports[[lon, lat]].to_numpy()).all()
+
+
+def test_notes_in_a_crs_do_not_leave() -> None:
+    noted = pyproj.CRS.from_json_dict({**pyproj.CRS(2154).to_json_dict(), "name": "mine", "remarks": "a secret"})
+    truth = frame(noted)
+    assert b"a secret" in pickle.dumps(truth)
+    reports = obfuscate(truth, **EACH)
+    assert b"a secret" not in pickle.dumps(reports)
+    assert reports.crs == pyproj.CRS(2154)
 
 
 def test_a_series_keeps_name_index_and_crs() -> None:

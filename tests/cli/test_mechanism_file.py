@@ -138,7 +138,9 @@ def test_a_key_repeats_the_reports_of_a_record_and_another_key_does_not(folder: 
 
 def test_a_ledger_is_charged_with_the_measured_epsilon(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paid = ["--ledger", f"sqlite:///{folder / 'budgets.db'}", "--budget", str(2 * EPSILON)]
+    (folder / "out.csv").unlink(missing_ok=True)
     assert obfuscate(folder, *paid) == 0
+    (folder / "out.csv").unlink()
     # Ana has spent two reports, and Ben one.
     assert obfuscate(folder, *paid, "--job", "again") == 2
     assert "ana" in capsys.readouterr().err
@@ -235,3 +237,16 @@ def test_a_channel_between_sites_of_a_plane_takes_no_degrees(
     assert main(["optimal", *plane, "--out", str(folder / "plane.parquet")]) == 0
     assert obfuscate(folder, "--mechanism", str(folder / "plane.parquet")) == 2
     assert "is a channel between places in metres" in capsys.readouterr().err
+
+
+def test_a_saved_mechanism_is_audited_against_its_own_promise_or_another(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    city = ["audit", str(folder / "city.parquet"), "--draws", "4000"]
+    assert main(city) == 0
+    assert "promise of 0.0069" in capsys.readouterr().out
+    assert main([*city, "--epsilon", "0.0065"]) == 0
+    assert "promise of 0.0065 per metre" in capsys.readouterr().out
+    assert main([*city, "--place", "0", "0"]) == 2
+    assert main(["audit", str(folder / "trips.csv")]) == 2
+    assert "is not a mechanism saved by geoind" in capsys.readouterr().err

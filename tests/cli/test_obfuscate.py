@@ -172,7 +172,7 @@ def test_a_total_that_does_not_hide_the_person_is_refused_with_the_remedies(
     run = [trips, target, "--epsilon", "0.1"]
     message = refusal(capfd, *run, "--person", "rider")
     assert "the busiest person has 41 reports that add up to epsilon 4.1 per metre" in message
-    for remedy in ("--trace PERSON,TIME", "--same-place", "--reports-per-person N", "--allow-total 4.1"):
+    for remedy in ("--trace TIME", "--same-place", "--reports-per-person N", "--allow-total 4.1"):
         assert remedy in message
     traced = refusal(capfd, *run, "--trace", "rider,at")
     assert "add up to epsilon" in traced
@@ -373,6 +373,7 @@ def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
     run = ["obfuscate", str(places), str(places.with_name("reports.csv")), "--quiet", *promise, *ledger]
     for _ in range(4):
         assert main(run) == 0
+        Path(run[2]).unlink()
     assert "budget" in refusal(capfd, *run[1:])
     assert "--budget" in refusal(capfd, *run[1:], "--budget", "1")
 
@@ -444,9 +445,9 @@ def test_persons_pay_before_anything_is_drawn(tmp_path: Path, capfd: pytest.Capt
     said = capfd.readouterr().err
     assert "the busiest has 2 reports, epsilon 0.02 per metre together" in said
     assert "the ledger was charged" in said
-    first = (tmp_path / "out.csv").read_bytes()
+    (tmp_path / "out.csv").unlink()
     assert "'ana'" in refusal(capfd, *paid[1:])
-    assert (tmp_path / "out.csv").read_bytes() == first
+    assert not (tmp_path / "out.csv").exists()
     with Ledger(url, budget=1.0) as ledger:
         assert [charge.label for charge in ledger.history("ana")] == ["file out.csv"]
     assert main([*paid[:-1], "1", "--job", "weekly"]) == 0

@@ -248,6 +248,14 @@ def test_a_file_in_the_way_of_one_files_rejects_is_found_before_a_charge(tmp_pat
     assert not (tmp_path / "out").exists()
 
 
+def test_the_current_folder_is_no_target(tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for target in (".", "..", tmp_path / "here"):
+        with pytest.raises(InvalidInputError, match="another folder than the current one"):
+            obfuscate_file([source], target, **PERSONS)
+
+
 def test_reports_and_rejects_are_not_put_where_the_next_run_would_find_them(
     tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

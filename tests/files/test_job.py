@@ -191,3 +191,14 @@ def test_reports_are_written_as_the_cells_that_contain_them(tmp_path: Path, suff
     inside = suffix == "parquet"
     recorded = pq.read_metadata(target).metadata[b"geoind"] if inside else sidecar_of(target).read_bytes()
     assert ReleaseRecord.from_json(recorded).cells == "geohash:6"
+
+
+def test_a_bad_row_with_a_value_that_python_does_not_know_is_rejected_with_its_reason(tmp_path: Path) -> None:
+    late = pa.array([2**62, 0], pa.timestamp("us"))
+    pq.write_table(pa.table({"lon": [2.3, 2.3], "lat": [99.0, 48.8], "at": late}), tmp_path / "in.parquet")
+    job: dict[str, Any] = {"person": EACH_ROW, "epsilon": 0.01, "keep": ["at"]}
+    with pytest.raises(InvalidInputError, match="row 1: latitude must be between"):
+        obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.csv", **job)
+    done = obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.csv", rejects=tmp_path / "bad", **job)
+    assert (done.reports, done.rejected) == (1, 1)
+    assert "latitude must be between" in (tmp_path / "bad").read_text()

@@ -447,6 +447,42 @@ def test_two_runs_at_once_are_one_release_and_the_second_says_so(
     ]
 
 
+LATE = pa.array([[2**62 if row == 7 else 0] for row in range(ROWS)], pa.list_(pa.timestamp("us")))
+UNWRITABLE: dict[str, tuple[str, Any, str]] = {
+    "a nested time after the year 9999": ("out.csv", LATE, "the year 10000"),
+    "NaN in a list": ("out.ndjson", [[float("nan") if row == 7 else 0.0] for row in range(ROWS)], "NaN in lists"),
+    "a tab": ("out.tsv", ["a\tb" if row == 7 else "a" for row in range(ROWS)], "holds tabs"),
+    "a null character": ("out.gpkg", ["a\0b" if row == 7 else "a" for row in range(ROWS)], "null characters"),
+}
+
+
+@pytest.mark.parametrize("case", UNWRITABLE)
+def test_a_value_that_the_format_cannot_hold_is_found_before_a_charge(tmp_path: Path, case: str) -> None:
+    name, values, reason = UNWRITABLE[case]
+    source, target = tmp_path / "in.parquet", tmp_path / name
+    pq.write_table(rows().append_column("note", pa.array(values)), source)
+    with Ledger("sqlite://", budget=1000.0) as ledger:
+        with pytest.raises(InvalidInputError, match=reason):
+            obfuscate_file(source, target, **{**POINTS, "keep": ["note"]}, ledger=ledger)
+        assert charged(ledger) == {}
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_the_same_command_again_is_refused_without_a_key_and_free_with_it(tmp_path: Path, keyed: bool) -> None:
+    options = KEYED if keyed else POINTS
+    with Ledger("sqlite://", budget=1000.0) as ledger:
+        first = one_file(tmp_path, options, ledger=ledger).read_bytes()
+        if keyed:
+            one_file(tmp_path, options, ledger=ledger)
+        else:
+            with pytest.raises(InvalidInputError, match="a second release would be charged again"):
+                one_file(tmp_path, options, ledger=ledger)
+        assert (tmp_path / "out.csv").read_bytes() == first
+        assert charged(ledger) == each(ROWS / 4)
+    assert not list(tmp_path.glob(".out*"))
+
+
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_killed_command_is_continued_and_paid_once(tmp_path: Path, keyed: bool) -> None:
     (key := tmp_path / "key").write_text(KEY.hex())
@@ -488,10 +524,9 @@ def test_a_command_that_is_killed_at_random_moments_is_paid_once(kind: str, tmp_
             job.kill()
         if out.exists():
             break
-    if not out.exists() or list(tmp_path.glob(".out*")):
-        # A folder that is complete is refused, and what the kill left of its job is removed.
-        whole = out.is_dir()
-        assert main(line) == (2 if whole else 0)
+    # What is complete is refused, and what the kill left of its job is removed.
+    whole = out.exists() and (kind == "folder" or not list(tmp_path.glob(".out*/job.json")))
+    assert main(line) == (2 if whole else 0)
     assert out.exists()
     assert not list(tmp_path.glob(".out*"))
     with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:

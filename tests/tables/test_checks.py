@@ -342,6 +342,17 @@ def test_rows_sorted_by_day_and_then_by_place_are_sorted_by_place() -> None:
     assert not is_sorted(places, clocks=(pa.array(times),))
 
 
+def test_two_persons_who_move_together_are_not_a_sorted_table_but_rows_of_one_moment_may_be() -> None:
+    times = np.repeat(np.arange(1500) * 5.0, 2)
+    assert not is_sorted(np.repeat(drive(1500), 2, axis=0), clocks=(pa.array(times),))
+    places, times = (
+        np.random.default_rng(5).normal([2.3, 48.8], 0.1, (3000, 2)),
+        np.repeat(np.arange(375) * 5.0, 8),
+    )
+    assert not is_sorted(places, clocks=(pa.array(times),))
+    assert is_sorted(places[np.lexsort((places[:, 1], times))], clocks=(pa.array(times),))
+
+
 def test_rows_sorted_in_turns_are_sorted_by_place() -> None:
     rng = np.random.default_rng(5)
     origins, destinations = (rng.normal([2.35, 48.86], 0.1, (2000, 2)) for _ in range(2))

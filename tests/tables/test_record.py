@@ -606,10 +606,9 @@ def test_a_part_counts_reports_and_what_they_span_and_several_parts_span_all() -
     release, part, made = release_of(epsilon=0.001)
     reports = [places for _, _, (places,) in made]
     together = np.concatenate(reports)
-    for corners in (part.corners, corners_of(corners_of([each]) for each in reports)):
-        summary = release.summary(corners, ["who"])
-        assert (summary.reports, part.drawn) == (40, 40)
-        assert summary.bounds == (*together.min(axis=0), *together.max(axis=0))
+    summary = release.summary(corners_of(corners_of([each]) for each in reports), ["who"])
+    assert (summary.reports, part.drawn) == (40, 40)
+    assert summary.bounds == (*together.min(axis=0), *together.max(axis=0))
     assert release.summary(corners_of([]), []).bounds is None
 
 

@@ -11,7 +11,7 @@ import pytest
 from geoind import GeoindError, InvalidInputError
 from geoind.errors import BudgetExceededError, LedgerError
 from geoind.keys import Key
-from geoind.tables.unfinished import WorkFolder, cancel, refuse_full
+from geoind.tables.unfinished import WorkFolder, cancel
 
 JOB = {"source": "trips"}
 
@@ -196,14 +196,6 @@ def test_a_folder_with_an_inherited_group_is_one_to_work_in(tmp_path: Path) -> N
     assert cancel(tmp_path / "out")
 
 
-def test_the_current_folder_is_no_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    for target in (".", "..", tmp_path):
-        with pytest.raises(InvalidInputError, match="another folder than the current one"):
-            refuse_full(Path(target))
-
-
 def test_cancel_removes_the_work_and_says_whether_there_was_any(tmp_path: Path) -> None:
     begun(tmp_path / "out", Killed())
     assert cancel(tmp_path / "out")
@@ -216,21 +208,40 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_a_target_that_is_not_empty_is_refused_and_the_key_of_its_job_is_removed(tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    refuse_full(target)
-    target.mkdir()
-    refuse_full(target)
-
-    def complete_and_die() -> None:
-        with WorkFolder(target, JOB) as work:
-            (work.folder / "a.csv").write_text("lon,lat")
-            work.publish()
-            raise Killed
-
-    with pytest.raises(Killed):
-        complete_and_die()
-    assert left(target).exists(), "killed after the folder was complete, before the work was removed"
-    with pytest.raises(InvalidInputError, match="must be a new or an empty folder"):
-        refuse_full(target)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize("rest", ["nothing", "an empty folder", "a state"])
+def test_a_complete_target_is_refused_and_the_rest_of_its_job_is_removed(
+    tmp_path: Path, kind: str, rest: str
+) -> None:
+    target, job = tmp_path / "out", left(tmp_path / "out")
+    begun(target, Killed())
+    shutil.rmtree(job / "out")
+    if rest == "an empty folder":
+        (job / "job.json").unlink()
+    elif rest == "nothing":
+        shutil.rmtree(job)
+    if kind == "folder":
+        target.mkdir()
+    (target / "a.csv" if kind == "folder" else target).write_text("lon,lat")
+    refusal = "must be a new or an empty folder" if kind == "folder" else "would be charged again"
+    with pytest.raises(InvalidInputError, match=refusal), WorkFolder(target, JOB):
+        pass
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_an_empty_folder_and_a_file_under_a_given_key_may_be_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with WorkFolder(tmp_path / "folder", JOB) as work:
+        work.publish()
+    (tmp_path / "file").write_text("lon,lat")
+    with WorkFolder(tmp_path / "file", JOB, Key(bytes(range(32)))):
+        pass
+
+
+def test_work_for_a_folder_that_was_filled_meanwhile_is_kept(tmp_path: Path) -> None:
+    begun(tmp_path / "out", Killed())
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "other.csv").write_text("lon,lat")
+    with pytest.raises(InvalidInputError, match="must be a new"), WorkFolder(tmp_path / "out", JOB):
+        pass
+    assert (left(tmp_path / "out") / "out" / "a.csv").exists()
