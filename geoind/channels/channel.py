@@ -11,7 +11,16 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, frozen
 from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.priors import Prior
-from geoind.channels.rows import DenseDraws, as_grid, choose_exactly, parts_of, reach_of_rows, steepest_ratio
+from geoind.channels.rows import (
+    as_grid,
+    choose,
+    choose_exactly,
+    choose_one,
+    partial_sums,
+    parts_of,
+    reach_of_rows,
+    steepest_ratio,
+)
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
@@ -32,6 +41,9 @@ SUM_TOLERANCE = 1e-9
 
 QUICK = 100_000
 """Largest number of entries of a matrix whose epsilon is computed for display in a notebook."""
+
+KEPT = 1 << 23
+"""Most partial sums of rows that a channel keeps between draws: 64 MB."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -263,7 +275,11 @@ class Channel:
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
         for same_row in np.split(order, starts[1:]) if len(rows) else []:
             site = int(rows[same_row[0]])
-            result[same_row], undecided = self._draws.choose(site, words[same_row])
+            result[same_row], undecided = (
+                self.rows.choose(site, words[same_row])
+                if isinstance(self.rows, ExtendedMatrix)
+                else choose(self._partial_sums(site), words[same_row])
+            )
             for number in same_row[undecided].tolist():
                 further = partial(source.further, number, points[number], self.purpose)
                 result[number] = choose_exactly(self.rows[site], int(words[number]), further)
@@ -281,7 +297,11 @@ class Channel:
         >>> Channel(street, street, [[0.75, 0.25], [0.25, 0.75]]).sample_index(0, 2**63)
         0
         """
-        found = self._draws.choose_one(site, word)
+        stored = self.rows
+        if isinstance(stored, ExtendedMatrix):
+            found = stored.choose_one(site, word)
+        else:
+            found = choose_one(self._partial_sums(site), word)
         return choose_exactly(self.rows[site], word, further) if found is None else found
 
     def joint(self, prior: Prior) -> FloatArray:
@@ -350,9 +370,20 @@ class Channel:
         """The input that is closest to the middle of all."""
         return int(self.inputs.nearest([self.inputs.xy.mean(axis=0)])[0])
 
+    def _partial_sums(self, site: int) -> FloatArray:
+        """Return the partial sums of a row, kept while there is room."""
+        kept = self._kept
+        if (found := kept.get(site)) is not None:
+            return found
+        sums = partial_sums(self.rows[site])
+        if (len(kept) + 1) * sums.size > KEPT:
+            kept.clear()
+        kept[site] = sums
+        return sums
+
     @cached_property
-    def _draws(self) -> DenseDraws | ExtendedMatrix:
-        return self.rows if isinstance(self.rows, ExtendedMatrix) else DenseDraws(self.rows)
+    def _kept(self) -> dict[int, FloatArray]:
+        return {}
 
     @cached_property
     def purpose(self) -> str:

@@ -18,11 +18,12 @@ be compared over all pairs of inputs. Rounding and row sums that are not exactly
 import hashlib
 import math
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_positive, frozen
-from geoind.channels.rows import Steepest, choose, choose_one, partial_sums, steepest_ratio
+from geoind.channels.rows import choose, choose_one, partial_sums, steepest_ratio
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
 from geoind.parallel import Threads, available_cores
@@ -45,6 +46,10 @@ UNIT = 2.0**-53
 """Largest relative rounding error."""
 COMPARED = 1e-13
 """More than the error of a comparison of two rows by `steepest_ratio`."""
+
+
+_Where: TypeAlias = tuple[float, int, int, int]
+"""A rate, two inputs and an output."""
 
 
 class ExtendedMatrix:
@@ -152,9 +157,9 @@ class ExtendedMatrix:
         arrays = self.input, self.output, self.value, self.column, self._sums, self._numbers
         return sum(array.nbytes for array in arrays)
 
-    def steepest(self) -> Steepest:
+    def steepest(self) -> _Where:
         """Return the largest log-ratio of two rows per metre, at most `margin` too large, and where it is."""
-        if self._steepest.rate >= self.epsilon:
+        if self._steepest[0] >= self.epsilon:
             rate, truth, other, report = self._steepest
         else:
             found = next(filter(None, map(self._attained, range(len(self.inputs)))), None)
@@ -164,7 +169,7 @@ class ExtendedMatrix:
                 apart = euclidean(self.inputs.xy, self.inputs.xy)
                 return steepest_ratio(whole / whole.sum(axis=1, keepdims=True), apart)
             rate, (truth, other, report) = self.epsilon, found
-        return Steepest(rate * (1 + 100 * UNIT) + self.margin, truth, other, report)
+        return rate * (1 + 100 * UNIT) + self.margin, truth, other, report
 
     def _attained(self, other: int) -> tuple[int, int, int] | None:
         """Return an input, this one, and an output whose entry here is given by the other input, if any."""
@@ -212,14 +217,16 @@ class ExtendedMatrix:
         """Compute the row sums, the partial sums that are stored, and what `steepest` needs, tile by tile."""
         logs, self.sums = np.log(self.column), np.empty(len(self.inputs))
 
-        def work(part: slice) -> tuple[Steepest, float, float, tuple[IntArray, FloatArray, IntArray]]:
+        def work(
+            part: slice,
+        ) -> tuple[tuple[float, int, int, int], float, float, tuple[IntArray, FloatArray, IntArray]]:
             numbers = np.arange(len(self.inputs))[part]
             apart = euclidean(self.inputs.xy[part], self.inputs.xy)
             with np.errstate(all="ignore"):
                 # Equal entries at no distance are 0 / 0.
                 rates = np.nan_to_num((logs[part, None] - logs) / apart, copy=False, nan=0.0, posinf=math.inf)
             row, other = divmod(int(np.argmax(rates)), len(logs))
-            steepest = Steepest(float(rates[row, other]), int(numbers[row]), other, self.report)
+            steepest = float(rates[row, other]), int(numbers[row]), other, self.report
             rows = self._rows(numbers, self._ratios(numbers, apart))
             self.sums[part] = rows.sum(axis=1)
             return steepest, float(apart[apart > 0].min(initial=math.inf)), float(apart.max()), _larger(rows)

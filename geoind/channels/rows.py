@@ -9,7 +9,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from geoind.parallel import Threads, available_cores
 from geoind.randomness import Words
 from geoind.space.sites import Grid, Sites
 
+if TYPE_CHECKING:
+    from geoind.channels.extended import ExtendedMatrix
+
 __all__ = [
-    "DenseDraws",
     "Rows",
-    "Steepest",
     "as_grid",
     "choose",
     "choose_each",
@@ -43,19 +44,8 @@ UNIT = 2**1074
 LONGEST = 256
 """Pairs of words. Only a source that always returns the same words would need more."""
 
-KEPT = 1 << 23
-"""Most partial sums of rows that are kept between draws: 64 MB."""
-
-
-class Rows(Protocol):
-    """A matrix of which some rows are read at a time: an array, or one that computes its rows."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The numbers of rows and columns."""
-
-    def __getitem__(self, rows: slice, /) -> FloatArray:
-        """Return some rows."""
+Rows: TypeAlias = "FloatArray | ExtendedMatrix"
+"""A matrix of which some rows are read at a time."""
 
 
 def parts_of(rows: Rows) -> Iterator[tuple[slice, FloatArray]]:
@@ -97,31 +87,6 @@ def choose_one(cumulative: Sequence[float] | FloatArray, word: int, terms: int |
     output = min(bisect_right(cumulative, uniform), len(cumulative) - 1)
     below = cumulative[output - 1] if output else -1.0
     return output if uniform - below > room and cumulative[output] - uniform > room else None
-
-
-class DenseDraws:
-    """Draws from the rows of an array, whose partial sums are kept while there is room."""
-
-    def __init__(self, matrix: FloatArray) -> None:
-        self._matrix = matrix
-        self._kept: dict[int, FloatArray] = {}
-
-    def choose(self, row: int, words: Words) -> tuple[IntArray, IntArray]:
-        """Return what `choose` does for a row."""
-        return choose(self._sums(row), words)
-
-    def choose_one(self, row: int, word: int) -> int | None:
-        """Return what `choose_one` does for a row."""
-        return choose_one(self._sums(row), word)
-
-    def _sums(self, row: int) -> FloatArray:
-        if (found := self._kept.get(row)) is not None:
-            return found
-        sums = partial_sums(self._matrix[row])
-        if (len(self._kept) + 1) * sums.size > KEPT:
-            self._kept.clear()
-        self._kept[row] = sums
-        return sums
 
 
 def choose_each(weights: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
@@ -236,7 +201,7 @@ SMALLEST_NORMAL = 2.0**-1021
 """The inverse of a smaller number overflows."""
 
 
-class Steepest(NamedTuple):
+class _Steepest(NamedTuple):
     """The largest rate of change of a table, the two rows (larger entry first) and the column."""
 
     rate: float
@@ -245,7 +210,7 @@ class Steepest(NamedTuple):
     column: int
 
 
-def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> Steepest:
+def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> _Steepest:
     """Return the largest ln(matrix[x, z] / matrix[y, z]) / apart[x, y] and where it is attained.
 
     A column that is zero for some rows but not for all makes the rate infinite; columns of zeros are ignored.
@@ -259,7 +224,7 @@ def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> Steepest:
     if mixed.size:
         column = int(mixed[0])
         row, other = int(np.argmax(possible[:, column])), int(np.argmin(possible[:, column]))
-        return Steepest(math.inf, row, other, column)
+        return _Steepest(math.inf, row, other, column)
     columns = np.flatnonzero(possible.all(axis=0))
     table = matrix if len(columns) == matrix.shape[1] else matrix[:, columns]
     if len(table) ** 2 * len(columns) > MANY and np.array_equal(apart, apart.T):
@@ -270,25 +235,25 @@ def steepest_ratio(matrix: FloatArray, apart: FloatArray) -> Steepest:
         logs = np.log(table)
         found = _search(logs, -logs, np.add, np.positive, apart)
     if found is None:
-        return Steepest(0.0, 0, 0, 0)
+        return _Steepest(0.0, 0, 0, 0)
     row, other = found
     with np.errstate(over="ignore"):
         column = int(columns[np.argmax(matrix[row, columns] / matrix[other, columns])])
     gain = _log_ratio(float(matrix[row, column]), float(matrix[other, column]))
-    return Steepest(gain / float(apart[row, other]), row, other, column)
+    return _Steepest(gain / float(apart[row, other]), row, other, column)
 
 
-def steepest_slope(table: FloatArray, apart: FloatArray) -> Steepest:
+def steepest_slope(table: FloatArray, apart: FloatArray) -> _Steepest:
     """Return the largest (table[x, z] - table[y, z]) / apart[x, y] and where it is attained."""
     if (clash := _at_no_distance(table, apart)) is not None:
         return clash
     found = _search(table, -table, np.add, np.positive, apart)
     if found is None:
-        return Steepest(0.0, 0, 0, 0)
+        return _Steepest(0.0, 0, 0, 0)
     row, other = found
     column = int(np.argmax(table[row] - table[other]))
     gain = float(table[row, column] - table[other, column])
-    return Steepest(gain / float(apart[row, other]), row, other, column)
+    return _Steepest(gain / float(apart[row, other]), row, other, column)
 
 
 def _search(
@@ -347,12 +312,12 @@ def _rates(gains: FloatArray, apart: FloatArray) -> FloatArray:
     return np.divide(gains, apart, out=np.zeros_like(gains), where=apart > 0)
 
 
-def _at_no_distance(table: FloatArray, apart: FloatArray) -> Steepest | None:
+def _at_no_distance(table: FloatArray, apart: FloatArray) -> _Steepest | None:
     """Return two different rows at distance 0, if there are any."""
     for row, other in np.argwhere(apart == 0):
         difference = table[row] - table[other]
         if (difference > 0).any():
-            return Steepest(math.inf, int(row), int(other), int(np.argmax(difference)))
+            return _Steepest(math.inf, int(row), int(other), int(np.argmax(difference)))
     return None
 
 

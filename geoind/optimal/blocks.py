@@ -36,12 +36,12 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-SETTLE_EVERY, SETTLED = 3, 0.15
-"""Iterations between two calls of `settle`, and the gap at which they end."""
-BEHIND, LATE = 0.1, 4.0
-"""Share of the blocks that may take shorter steps than the others: among many blocks there is always one whose
-step is short. Columns that move by different steps leave the row sums with a residual, so they take one step when
-the gap is within so many times the tolerance."""
+SETTLE_AFTER, SETTLED = 0.5, 0.15
+"""Factor by which the gap falls between two calls of `settle`, and the gap at which they end."""
+BEHIND, MANY, LATE = 0.1, 100, 4.0
+"""Share of the blocks that may take shorter steps than the others if there are so many: one of them always has to.
+Columns that move by different steps leave the row sums with a residual, so they take one step when the gap is
+within so many times the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,8 @@ class BlockMethod:
             Returns the program with rows for the present columns; called while the gap is large.
         """
         best, self.close = -np.inf, CLOSE * tolerance
-        for iteration in range(MOST_ITERATIONS):
+        settled = np.inf
+        for _ in range(MOST_ITERATIONS):
             objective = float(self.program.cost @ self.v + self.program.rest_cost @ self.rest)
             best = max(best, self._bound())
             products = float(self.multiplier @ self.slack + self.rest_multiplier @ self.rest)
@@ -195,15 +196,15 @@ class BlockMethod:
             tight = close and abs(objective - best) < 2 * tolerance * objective
             if proven or tight or time.perf_counter() > deadline:
                 break
-            if settle is not None and products > SETTLED * objective and iteration % SETTLE_EVERY == 2:
-                self.program = settle(self.v)
+            if settle is not None and SETTLED * objective < products < SETTLE_AFTER * settled:
+                self.program, settled = settle(self.v), products
             if products > 0.5 * tolerance * objective:
                 self._join(self._broken())
             try:
                 # Near the optimum numbers may overflow; every bound is checked, and so is every channel.
                 with np.errstate(all="ignore"):
-                    behind = BEHIND if products > LATE * tolerance * objective else 0.0
-                    self._step(0.05 * tolerance * objective / len(self.pairs), behind)
+                    late = products < LATE * tolerance * objective
+                    self._step(0.05 * tolerance * objective / len(self.pairs), late)
             except SolverError:
                 break
 
@@ -382,15 +383,15 @@ class BlockMethod:
             direction = scaled + size / before * direction
         return price
 
-    def _step(self, least: float, behind: float) -> None:
+    def _step(self, least: float, late: bool) -> None:
         """Move to the next iterate.
 
         Parameters
         ----------
         least : float
             The smallest product of slack and multiplier to aim at.
-        behind : float
-            Share of the blocks whose columns may take shorter steps than the others.
+        late : bool
+            Whether all columns take the same step.
         """
         program, pairs, count = self.program, self.pairs, len(self.pairs)
         slack = np.concatenate([self.slack, self.rest])
@@ -432,29 +433,25 @@ class BlockMethod:
         if not all(np.isfinite(part).all() for part in found):
             raise SolverError("the Newton system has no finite solution")
         dv, dprice, dslack, dmultiplier = found
-        slack_steps, multiplier_steps = (
-            self._block_steps(dslack / slack),
-            self._block_steps(dmultiplier / multiplier),
-        )
-        primal = min(float(np.quantile(slack_steps, behind)), longest_step(dslack[count:] / self.rest))
-        step = min(
-            float(np.quantile(multiplier_steps, BEHIND)),
-            longest_step(dmultiplier[count:] / self.rest_multiplier),
-        )
-        fraction = 0.9 if min(primal, step) < 0.9 else 0.99
-        steps = fraction * np.minimum(primal, slack_steps)
-        lengths = fraction * np.minimum(step, multiplier_steps)
-        owner, rest = pairs.owner, np.full(len(self.rest), len(program.blocks))
-        every = np.concatenate([owner, rest])
-        slack = slack + np.append(steps, fraction * primal)[every] * dslack
-        multiplier = multiplier + np.append(lengths, fraction * step)[every] * dmultiplier
-        shrinking = np.minimum.reduceat(dv / self.v, program.blocks.start[:-1])
-        self.v = self.v + np.minimum(steps, 0.9 / np.maximum(-shrinking, 0.9))[program.blocks.owner] * dv
-        self.price = self.price + fraction * step * dprice
+        blocks = program.blocks
+        behind = BEHIND if len(blocks) >= MANY else 0.0
+        steps = self._steps(dslack / slack, 0.0 if late else behind)
+        dual_steps = self._steps(dmultiplier / multiplier, behind)
+        # The rest is a block of its own: the last one.
+        owner = np.append(pairs.owner, np.full(len(self.rest), len(blocks)))
+        slack, multiplier = slack + steps[owner] * dslack, multiplier + dual_steps[owner] * dmultiplier
+        shrinking = np.minimum.reduceat(dv / self.v, blocks.start[:-1])
+        self.v = self.v + np.minimum(steps[:-1], 0.9 / np.maximum(-shrinking, 1.0))[blocks.owner] * dv
+        self.price = self.price + dual_steps[-1] * dprice
         self.slack, self.rest = slack[:count], slack[count:]
         self.multiplier, self.rest_multiplier = multiplier[:count], multiplier[count:]
 
-    def _block_steps(self, change: FloatArray) -> FloatArray:
-        """Return each block's longest step up to 1 that keeps its slacks or multipliers from becoming negative."""
+    def _steps(self, change: FloatArray, behind: float) -> FloatArray:
+        """Return the step of each block, and last that of the rest, for relative changes of slacks or multipliers.
+
+        All blocks but the share `behind` take the same step.
+        """
         worst = np.minimum.reduceat(change[: len(self.pairs)], self.pairs.start[:-1])
-        return np.asarray(1 / np.maximum(1.0, -worst))
+        own = 1 / np.maximum(1.0, -worst)
+        common = min(float(np.quantile(own, behind)), longest_step(change[len(self.pairs) :]))
+        return np.asarray((0.9 if common < 0.9 else 0.99) * np.append(np.minimum(own, common), common))

@@ -7,7 +7,6 @@ difference.
 """
 
 from contextlib import suppress
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,31 +20,23 @@ from geoind.optimal.block_program import Blocks
 from geoind.parallel import Threads, available_cores
 from geoind.space.sites import Sites
 
-__all__ = ["Kept", "extended_channel", "private_matrix"]
+__all__ = ["extended_channel", "private_matrix"]
 
-SWEEPS = 12
+SWEEPS = 24
 TILE = 40_000
 """Numbers that are compared at a time: they fit the processor's cache."""
-EXACT = 1e-9
+EXACT = 1e-5
 """Difference of a row sum from 1 that the last column takes without a noticeable loss."""
 IMPLIED = 1e-14
 """Relative difference up to which an entry is the one that another entry asks for: rounding."""
 
 
-class Kept(NamedTuple):
-    """The entries from which a matrix was extended."""
-
-    blocks: Blocks
-    epsilon: float
-    """The rule's: ratios are exp(-epsilon * distance)."""
-    report: int
-    """The output whose column takes the rest of every row."""
-
-
-def extended_channel(inputs: Sites, outputs: Sites, matrix: FloatArray, kept: Kept) -> Channel | None:
+def extended_channel(
+    inputs: Sites, outputs: Sites, matrix: FloatArray, kept: tuple[Blocks, float, int]
+) -> Channel | None:
     """Return the channel of a matrix, stored as an `ExtendedMatrix`; None if its entries are too small for it.
 
-    The ratios must be those of Euclidean distances. Of the kept entries those remain that no other one of the
+    `kept` is that of a `Solution` for Euclidean distances. Of its entries those remain that no other one of the
     column asks for; the others follow from the triangle inequality.
     """
     blocks, epsilon, report = kept

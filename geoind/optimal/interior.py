@@ -22,7 +22,7 @@ from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
 if TYPE_CHECKING:
-    from geoind.optimal.extension import Kept
+    from geoind.optimal.block_program import Blocks
 
 __all__ = ["Found", "Iterate", "Method", "Solution", "Stopped", "longest_step", "minimise", "outliers"]
 
@@ -83,8 +83,9 @@ class Solution:
     last: Iterate
     method: str
     stopped: Stopped
-    kept: "Kept | None" = None
-    """The entries from which the columns of the matrix were extended."""
+    kept: "tuple[Blocks, float, int] | None" = None
+    """The entries from which the columns of the matrix were extended, the epsilon of the extension, and the output
+    that takes the rest of every row."""
 
 
 class _Cones(Protocol):

@@ -45,7 +45,7 @@ from geoind.errors import InvalidInputError
 from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
 from geoind.optimal.cones import nearest_pairs
-from geoind.optimal.extension import Kept, private_matrix
+from geoind.optimal.extension import private_matrix
 from geoind.optimal.interior import Iterate, Solution
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.parallel import Threads
@@ -170,7 +170,7 @@ def bracket(
             if objective < best.last.objective:
                 method = f"neighbourhoods of {size} inputs"
                 last = replace(best.last, objective=objective)
-                kept = Kept(around.blocks, epsilon * (1 - HEADROOM), report)
+                kept = around.blocks, epsilon * (1 - HEADROOM), report
                 best = replace(best, matrix=matrix, last=last, method=method, kept=kept)
             enough = best.last.objective - offset - tolerance * max(abs(best.last.objective), best.last.yardstick)
             around.lower(matrix, INNER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound))
@@ -282,7 +282,7 @@ class _Neighbourhoods:
     def upper(
         self, seed: FloatArray | None, tolerance: float, deadline: float, progress: Callable[[float], None]
     ) -> tuple[FloatArray, int]:
-        """Return a private matrix of small loss, and its `Kept.report`; the search begins at a seed, if any."""
+        """Return a private matrix of small loss, and its output for the rest of each row; a seed is a start."""
         shut = np.full(len(self.apart), SHUT)
 
         def settle(v: FloatArray) -> BlockProgram:

@@ -252,7 +252,7 @@ def test_draws_do_not_depend_on_what_is_kept_between_them(monkeypatch: pytest.Mo
     grid = Grid(0, 0, cell=100, columns=5, rows=5)
     reports = []
     for kept in (1 << 23, 60, 0):
-        monkeypatch.setattr("geoind.channels.rows.KEPT", kept)
+        monkeypatch.setattr("geoind.channels.channel.KEPT", kept)
         reports.append(planar_geometric(grid, epsilon=0.01).sample_indices(truth, rng=4))
     assert (reports[0] == reports[1]).all()
     assert (reports[0] == reports[2]).all()

@@ -310,7 +310,7 @@ def test_the_answer_is_stored_as_few_entries_and_is_what_the_certificate_says() 
 
 def test_sites_that_are_too_close_for_a_bound_of_rounding_are_stored_densely() -> None:
     """The rounding error of a row sum, divided by their distance, is more than the solver leaves to epsilon."""
-    xy = np.concatenate([square(4).xy, [[100.0, 100.0 + 1e-6]]])
+    xy = np.concatenate([square(4).xy, [[100.0, 100.0 + 1e-3]]])
     prior = Prior.from_counts(Places(xy), np.arange(1.0, 18.0))
     best = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.05)
     assert "neighbourhoods" in best.certificate.method
