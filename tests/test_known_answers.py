@@ -243,6 +243,7 @@ def test_many_reports_are_the_same_for_any_number_of_threads(monkeypatch: pytest
         assert many() == ANSWERS["many"]
 
 
+@pytest.mark.slow
 def test_many_reports_are_the_same_without_the_instructions_of_this_processor() -> None:
     from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]
         __cpu_dispatch__,

@@ -7,7 +7,6 @@ from scipy import stats
 
 from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, SphericalLaplace, obfuscate
 from geoind.randomness import SystemRandomness, as_randomness, words_by_block
-from tests.goodness import LEVEL
 
 KEY = bytes(range(32))
 POINTS = np.zeros((4, 2))
@@ -32,8 +31,8 @@ def test_every_bit_of_every_word_is_a_fair_coin(source: SystemRandomness | Keyed
     words = source.words(np.zeros((50_000, 2)), 3, "bits")
     for bit in range(64):
         ones = ((words >> np.uint64(bit)) & np.uint64(1)).sum(axis=0)
-        assert all(stats.binomtest(int(k), len(words)).pvalue > 1e-7 for k in ones)
-    assert stats.kstest(words[:, 0] / 2.0**64, "uniform").pvalue > LEVEL
+        assert all(stats.binomtest(int(k), len(words)).pvalue > 1e-12 for k in ones)
+    assert stats.kstest(words[:, 0] / 2.0**64, "uniform").pvalue > 1e-10
     assert abs(np.corrcoef(words.T / 2.0**64) - np.eye(3)).max() < 0.03
 
 

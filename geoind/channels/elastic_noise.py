@@ -88,7 +88,7 @@ class ElasticNoise:
     Examples
     --------
     >>> from geoind.evaluation import synthetic_city
-    >>> noise = elastic_noise(synthetic_city(32).prior, share=0.02)
+    >>> noise = elastic_noise(synthetic_city(16).prior, share=0.02)
     >>> noise.sample([[0.0, 100.0]]).shape
     (1, 2)
     """
@@ -123,7 +123,7 @@ class ElasticNoise:
         Examples
         --------
         >>> from geoind.evaluation import synthetic_city
-        >>> noise = elastic_noise(synthetic_city(32).prior, share=0.02)
+        >>> noise = elastic_noise(synthetic_city(16).prior, share=0.02)
         >>> bool(noise.rates_at([[0.0, 0.0]])[0] <= noise.epsilon)
         True
         """
@@ -135,7 +135,7 @@ class ElasticNoise:
         Examples
         --------
         >>> from geoind.evaluation import synthetic_city
-        >>> noise = elastic_noise(synthetic_city(32).prior, share=0.02)
+        >>> noise = elastic_noise(synthetic_city(16).prior, share=0.02)
         >>> noise.probabilities([[0.0, 0.0]]).sum().round(12)
         np.float64(1.0)
         """
@@ -410,7 +410,7 @@ def elastic_noise(people: Prior, *, share: float, level: float = math.log(2)) ->
     --------
     >>> from geoind import Projected, obfuscate
     >>> from geoind.evaluation import synthetic_city
-    >>> city = synthetic_city(32)
+    >>> city = synthetic_city(16)
     >>> noise = Projected(elastic_noise(city.prior, share=0.02), city.projection)
     >>> lon, lat = city.projection.to_lonlat([[0.0, 100.0]])[0]
     >>> report = obfuscate(lon=lon, lat=lat, mechanism=noise)

@@ -166,13 +166,12 @@ def test_a_place_alone_has_the_report_that_it_has_among_others(sites: Grid | Pla
     many = mechanism.sample_outputs(places, rng=source).tolist()
     first = source.words(places, 1, mechanism.purpose)[:, 0].tolist()
     second = source.words(places, 1, "another purpose")[:, 0].tolist()
+    sites_alone = Interpolated(Channel.deterministic(sites, sites, np.arange(25)))
     for number, place in enumerate(places):
         alone = mechanism.sample_outputs([place], rng=KeyedRandomness(bytes(32), [number]))
         assert alone.tolist() == [many[number]]
         given = GivenWords([(first[number],)]), GivenWords([(second[number],)])
-        site = Interpolated(Channel.deterministic(sites, sites, np.arange(25))).sample_outputs(
-            [place], rng=given[0]
-        )
+        site = sites_alone.sample_outputs([place], rng=given[0])
         wanted = mechanism.channel.sample_indices(site, rng=given[1])
         found = mechanism.sample_output(place.item(0), place.item(1), first[number], second[number])
         assert [found] == wanted.tolist()

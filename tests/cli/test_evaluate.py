@@ -28,6 +28,7 @@ def small_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_setting")
 def test_the_command_prints_tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -146,6 +146,7 @@ def test_a_ledger_is_charged_with_the_measured_epsilon(folder: Path, capsys: pyt
     assert "ana" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_folder_of_files_is_drawn_by_several_processes(folder: Path) -> None:
     day = folder / "days"
     day.mkdir()

@@ -251,7 +251,7 @@ def test_a_small_wide_table_sorted_by_the_short_side_is_found(seed: int) -> None
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_many_small_files_in_a_few_bands_are_found(shuffled: bool) -> None:
     """The sample of a table is of all its files, also if these have one row each."""
-    places = lonlat(6000, 8)
+    places = lonlat(3000, 8)
     bands = np.argsort(np.digitize(places[:, 1], np.quantile(places[:, 1], [1 / 3, 2 / 3])), kind="stable")
     assert is_sorted(*places[bands][:, None], shuffled=shuffled)
     assert not is_sorted(*places[:, None], shuffled=shuffled)
