@@ -36,12 +36,8 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-SETTLE_AFTER, SETTLED = 0.5, 0.15
-"""Factor by which the gap falls between two calls of `settle`, and the gap at which they end."""
-BEHIND, MANY, LATE = 0.1, 100, 4.0
-"""Share of the blocks that may take shorter steps than the others if there are so many: one of them always has to.
-Columns that move by different steps leave the row sums with a residual, so they take one step when the gap is
-within so many times the tolerance."""
+SETTLE_EVERY = 3
+"""Iterations between two calls of `settle`."""
 
 
 @dataclass(frozen=True)
@@ -181,8 +177,7 @@ class BlockMethod:
             Returns the program with rows for the present columns; called while the gap is large.
         """
         best, self.close = -np.inf, CLOSE * tolerance
-        settled = np.inf
-        for _ in range(MOST_ITERATIONS):
+        for iteration in range(MOST_ITERATIONS):
             objective = float(self.program.cost @ self.v + self.program.rest_cost @ self.rest)
             best = max(best, self._bound())
             products = float(self.multiplier @ self.slack + self.rest_multiplier @ self.rest)
@@ -196,15 +191,14 @@ class BlockMethod:
             tight = close and abs(objective - best) < 2 * tolerance * objective
             if proven or tight or time.perf_counter() > deadline:
                 break
-            if settle is not None and SETTLED * objective < products < SETTLE_AFTER * settled:
-                self.program, settled = settle(self.v), products
+            if settle is not None and products > 0.05 * objective and iteration % SETTLE_EVERY == 2:
+                self.program = settle(self.v)
             if products > 0.5 * tolerance * objective:
                 self._join(self._broken())
             try:
                 # Near the optimum numbers may overflow; every bound is checked, and so is every channel.
                 with np.errstate(all="ignore"):
-                    late = products < LATE * tolerance * objective
-                    self._step(0.05 * tolerance * objective / len(self.pairs), late)
+                    self._step(0.05 * tolerance * objective / len(self.pairs))
             except SolverError:
                 break
 
@@ -383,16 +377,8 @@ class BlockMethod:
             direction = scaled + size / before * direction
         return price
 
-    def _step(self, least: float, late: bool) -> None:
-        """Move to the next iterate.
-
-        Parameters
-        ----------
-        least : float
-            The smallest product of slack and multiplier to aim at.
-        late : bool
-            Whether all columns take the same step.
-        """
+    def _step(self, least: float) -> None:
+        """Move to the next iterate; `least` is the smallest product of slack and multiplier to aim at."""
         program, pairs, count = self.program, self.pairs, len(self.pairs)
         slack = np.concatenate([self.slack, self.rest])
         multiplier = np.concatenate([self.multiplier, self.rest_multiplier])
@@ -430,28 +416,13 @@ class BlockMethod:
             if sum(further) <= 1.02 * (primal + step):
                 break
             (primal, step), found = further, better
+        fraction = 0.9 if min(primal, step) < 0.9 else 0.99
+        primal, step = min(1.0, fraction * primal), min(1.0, fraction * step)
         if not all(np.isfinite(part).all() for part in found):
             raise SolverError("the Newton system has no finite solution")
         dv, dprice, dslack, dmultiplier = found
-        blocks = program.blocks
-        behind = BEHIND if len(blocks) >= MANY else 0.0
-        steps = self._steps(dslack / slack, 0.0 if late else behind)
-        dual_steps = self._steps(dmultiplier / multiplier, behind)
-        # The rest is a block of its own: the last one.
-        owner = np.append(pairs.owner, np.full(len(self.rest), len(blocks)))
-        slack, multiplier = slack + steps[owner] * dslack, multiplier + dual_steps[owner] * dmultiplier
-        shrinking = np.minimum.reduceat(dv / self.v, blocks.start[:-1])
-        self.v = self.v + np.minimum(steps[:-1], 0.9 / np.maximum(-shrinking, 1.0))[blocks.owner] * dv
-        self.price = self.price + dual_steps[-1] * dprice
+        slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
+        self.v = self.v + min(primal, 0.9 * longest_step(dv / self.v)) * dv
+        self.price = self.price + step * dprice
         self.slack, self.rest = slack[:count], slack[count:]
         self.multiplier, self.rest_multiplier = multiplier[:count], multiplier[count:]
-
-    def _steps(self, change: FloatArray, behind: float) -> FloatArray:
-        """Return the step of each block, and last that of the rest, for relative changes of slacks or multipliers.
-
-        All blocks but the share `behind` take the same step.
-        """
-        worst = np.minimum.reduceat(change[: len(self.pairs)], self.pairs.start[:-1])
-        own = 1 / np.maximum(1.0, -worst)
-        common = min(float(np.quantile(own, behind)), longest_step(change[len(self.pairs) :]))
-        return np.asarray((0.9 if common < 0.9 else 0.99) * np.append(np.minimum(own, common), common))

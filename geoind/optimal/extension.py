@@ -22,10 +22,10 @@ from geoind.space.sites import Sites
 
 __all__ = ["extended_channel", "private_matrix"]
 
-SWEEPS = 24
+SWEEPS = 12
 TILE = 40_000
 """Numbers that are compared at a time: they fit the processor's cache."""
-EXACT = 1e-5
+EXACT = 1e-9
 """Difference of a row sum from 1 that the last column takes without a noticeable loss."""
 IMPLIED = 1e-14
 """Relative difference up to which an entry is the one that another entry asks for: rounding."""

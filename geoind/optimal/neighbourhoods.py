@@ -75,7 +75,7 @@ SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
 SHARE = 0.7
 """Part of the remaining time for the upper program, which takes two to four times as many iterations."""
-INNER = 0.3
+INNER = 0.2
 """Tolerance of each program, as a share of the tolerance of the bracket."""
 HEADROOM = 1e-9
 """The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one has epsilon itself."""
