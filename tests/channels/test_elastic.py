@@ -222,7 +222,7 @@ def test_keyed_reports_do_not_depend_on_the_other_rows() -> None:
 
 
 def test_an_audit_does_not_refute_the_noise(noise: ElasticNoise) -> None:
-    found = audit(noise, places=[[960.0, 1920.0], [2900.0, 300.0]], draws=20_000, rng=1)
+    found = audit(noise, places=[[960.0, 1920.0], [2900.0, 300.0]], draws=trials(20_000), rng=1)
     assert not found.refuted
 
 

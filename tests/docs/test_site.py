@@ -7,7 +7,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 import dev
 from geoind.cli import command_parsers
@@ -116,7 +116,7 @@ def test_search_works_from_a_disk(site: Path, page: Page) -> None:
     page.context.set_offline(True)
     page.goto(f"file://{site}/search.html?q=PrivateZone")
     page.locator(".search li a", has_text="PrivateZone").first.click()
-    assert "geoind.traces.html" in page.url
+    expect(page).to_have_url(re.compile(r"geoind\.traces\.html"))
 
 
 @pytest.mark.parametrize("link", OLD_LINKS)

@@ -142,13 +142,9 @@ def test_a_message_names_no_other_site(chromium: Extended, page: Page) -> None:
 def test_a_site_without_a_choice_waits_for_it(chromium: Extended, page: Page) -> None:
     assert page.evaluate(STATE) == "prompt"
     page.evaluate(f"void (window.answer = ({FIND})())")
-    page.wait_for_timeout(1000)
-    assert (
-        chromium.worker.evaluate(
-            "chrome.tabs.query({active: true}).then(([tab]) => chrome.action.getBadgeText({tabId: tab.id}))"
-        )
-        == "?"
-    )
+    badge = "chrome.tabs.query({active: true}).then(([tab]) => chrome.action.getBadgeText({tabId: tab.id}))"
+    while chromium.worker.evaluate(badge) != "?":
+        page.wait_for_timeout(20)
     chromium.choose("medium")
     assert metres(*(page.evaluate("answer")[name] for name in ("lat", "lon"))) > 1
     assert page.evaluate(STATE) == "granted"

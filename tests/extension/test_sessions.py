@@ -135,15 +135,14 @@ def test_a_watch_over_a_moving_track_costs_what_the_session_of_python_says(chrom
     assert history == json.loads(session.state())["history"]
     assert paid == pytest.approx(session.spent, rel=1e-9)
     assert session.spent > 3 * MEDIUM
-    page.wait_for_timeout(200)
-    seen = page.evaluate("seen")
     last = history["reports"][-1]
-    assert seen[-1] == [last[2], last[1]]
+    page.wait_for_function("last => JSON.stringify(seen.at(-1)) === JSON.stringify(last)", arg=[last[2], last[1]])
+    seen = page.evaluate("seen")
     # The watch reports changes only, and ends.
     assert len(seen) == sum(1 for one, two in zip(seen, [None, *seen], strict=False) if one != two)
     page.evaluate("navigator.geolocation.clearWatch(number)")
-    # A question that was under way is answered at the old time.
-    page.wait_for_timeout(1000)
+    # A question that was under way is answered before a new one, at the old time.
+    page.evaluate("new Promise((done) => navigator.geolocation.getCurrentPosition(() => done(), () => done()))")
     chromium.worker.evaluate("Date.now = () => 1.95e12")
     page.wait_for_timeout(500)
     assert state(chromium)[0] == history

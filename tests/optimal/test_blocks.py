@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
 from geoind.parallel import Threads
+from tests.trials import trials
 
 INPUTS, OUTPUTS = 8, 5
 
@@ -66,7 +67,7 @@ def by_highs(program: BlockProgram) -> float:
     return float(answer.fun)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(trials(4)))
 def test_the_bounds_rise_to_the_optimum_by_highs(seed: int) -> None:
     program, seen = problem(seed), list[float]()
     # No pair is active at first but those of the references; the others join.
@@ -79,7 +80,7 @@ def test_the_bounds_rise_to_the_optimum_by_highs(seed: int) -> None:
     assert program.cost @ method.v + program.rest_cost @ method.rest == pytest.approx(optimum, rel=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(trials(4)))
 def test_another_program_continues_with_more_equations(seed: int) -> None:
     before, after, seen = problem(seed), problem(seed, extra=True), list[float]()
     with Threads(1) as team:

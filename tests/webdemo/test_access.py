@@ -1,7 +1,6 @@
 """The demo for everybody: axe-core and screens in every tab and theme, keys, spoken words, colours, no motion."""
 
 import re
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -24,8 +23,6 @@ def violations(page: Page, *, contrast_only: bool = False) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
 
 
-ARTEFACTS = Path(__file__).parents[2] / "artefacts"
-
 SCREENS = {"wide": (1440, 900), "phone": (390, 844), "zoom-200": (720, 450), "zoom-400": (360, 240)}
 
 # What is wider than the window, and texts that are wider than their box.
@@ -38,7 +35,6 @@ OVERFLOW = """
 
 @pytest.mark.parametrize("tab", TABS)
 def test_axe_finds_no_violation_and_each_tab_fits_every_screen(watched: Page, demo_url: str, tab: str) -> None:
-    ARTEFACTS.mkdir(exist_ok=True)
     show(watched, demo_url, tab, "&show-belief=1&show-remapped=1")
     if tab == "again":
         watched.get_by_role("button", name="Ask once").click()
@@ -53,8 +49,6 @@ def test_axe_finds_no_violation_and_each_tab_fits_every_screen(watched: Page, de
         for part in ("h2:visible", "p:visible >> nth=0", "#finding"):
             expect(watched.locator(f"#lead {part}").first).to_be_in_viewport(ratio=1)
         assert watched.evaluate(OVERFLOW) == [], screen
-        if screen in {"wide", "phone"}:
-            watched.screenshot(path=ARTEFACTS / f"demo-{tab}-light-{screen}.png")
     watched.set_viewport_size({"width": 1440, "height": 900})
     watched.locator("#expert").evaluate("details => { details.open = true; }")
     assert violations(watched) == []
@@ -62,7 +56,6 @@ def test_axe_finds_no_violation_and_each_tab_fits_every_screen(watched: Page, de
     expect(watched.locator("html")).to_have_attribute("data-theme", "dark")
     settle(watched)
     assert violations(watched, contrast_only=True) == []
-    watched.screenshot(path=ARTEFACTS / f"demo-{tab}-dark-wide.png")
     # Every slider says its value with its unit.
     sliders = watched.locator("input[type=range]:visible")
     for text in sliders.evaluate_all("all => all.map(slider => slider.getAttribute('aria-valuetext'))"):
