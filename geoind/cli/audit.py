@@ -12,6 +12,9 @@ from geoind.cli.shared import add_privacy, epsilon_of, errors_of, load_named, op
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.spherical import SphericalLaplace
 
+NAMES = "globe", "plane"
+"""Mechanisms of the library, also where a file has such a name."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -49,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _audited(options: argparse.Namespace) -> tuple[Any, float | None, Any]:
     """Return the mechanism, the epsilon to test (None for its own), and a place."""
-    if not Path(options.mechanism).is_file():
+    if options.mechanism in NAMES or not Path(options.mechanism).is_file():
         epsilon = epsilon_of(options)
         return _mechanism(options.mechanism, epsilon), epsilon, (0.0, 0.0)
     from geoind import Projected
@@ -69,7 +72,7 @@ def _mechanism(name: str, epsilon: float) -> Any:
     from geoind.mechanisms.planar import PlanarLaplace
 
     globe = SphericalLaplace(epsilon)  # also checks epsilon for a callable
-    if name in ("globe", "plane"):
+    if name in NAMES:
         return globe if name == "globe" else PlanarLaplace(epsilon)
     if ":" not in name:
         raise InvalidInputError(f"mechanism must be globe, plane, MODULE:NAME or a file, got {name!r}")

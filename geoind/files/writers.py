@@ -245,10 +245,11 @@ def text_of(field: pa.Field | None, column: pa.Array) -> pa.Array:
         # ISO 8601, in UTC if there is a time zone.
         utc = column if kind.tz is None else column.cast(pa.timestamp(kind.unit, "UTC"))
         return pc.replace_substring(utc.cast(TEXT), " ", "T")
-    form = DUMPED if pa.types.is_nested(kind) else str
-    with suppress(pa.ArrowNotImplementedError):
-        if form is str:
+    nested = pa.types.is_nested(kind)
+    if not nested:
+        with suppress(pa.ArrowNotImplementedError):
             return column.cast(TEXT)
+    form = DUMPED if nested else str
     try:
         return pa.array((None if value is None else form(value) for value in column.to_pylist()), TEXT)
     except (ValueError, OverflowError, pa.ArrowException):

@@ -207,7 +207,7 @@ def plain_type(kind: pa.DataType, *, views: bool = True) -> pa.DataType:
         return pa.list_(fields[0], kind.list_size)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.list_(fields[0]) if pa.types.is_list(kind) else pa.large_list(fields[0])
-    # Unions, runs and lists of views: no file and no engine has them by default.
+    # Unions, runs and views of lists: no file and no engine has them by default.
     raise pa.ArrowNotImplementedError(f"{kind} is not taken apart")
 
 

@@ -251,3 +251,12 @@ def test_a_saved_mechanism_is_audited_against_its_own_promise_or_another(
     assert main([*city, "--place", "0", "0"]) == 2
     assert main(["audit", str(folder / "trips.csv")]) == 2
     assert "is not a mechanism saved by geoind" in capsys.readouterr().err
+
+
+def test_a_file_does_not_replace_a_mechanism_of_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plane").write_text("")
+    assert main(["audit", "plane", "--epsilon", "0.01", "--draws", "2000"]) == 0
+    assert "promise of 0.01 per metre" in capsys.readouterr().out
