@@ -13,6 +13,7 @@ prices the columns satisfy the dual equations.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,8 +37,13 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
+FILLED, LEAST_LEFT = 1e-3, 0.2
+"""Defect of the conjugate gradients of the last step, for the equations only, and what it leaves of an entry."""
 SETTLE_EVERY = 3
 """Iterations between two calls of `settle`."""
+OWN_STEPS = 0.1
+"""Share of the outputs that may take shorter steps than all others: among many blocks there is always one that
+allows a short step only. Their rows do not sum to 1 then, which the next steps correct."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,34 @@ class _State:
     slack: FloatArray
     multiplier: FloatArray
     cells: IntArray
+
+
+class _Lengths:
+    """The lengths of a step that keep all products positive: a common one, and shorter ones of some outputs.
+
+    Parameters
+    ----------
+    relative : (pairs + equations,) array
+        Change of every slack or multiplier in a step of length 1, relative to its value.
+    owner : (pairs,) array of int
+        The output of each pair.
+    outputs : int
+    share : float
+        The share of the outputs that may have a length of their own.
+    """
+
+    def __init__(self, relative: FloatArray, owner: IntArray, outputs: int, share: float) -> None:
+        worst = np.full(outputs, -1.0)
+        np.minimum.at(worst, owner, relative[: len(owner)])
+        self.own = -1 / worst
+        self.common = min(longest_step(relative[len(owner) :]), float(np.quantile(self.own, share)))
+        self.owner, self.others = owner, len(relative) - len(owner)
+
+    def of(self, fraction: float) -> tuple[float, FloatArray, FloatArray]:
+        """Return the common length, that of each output, and that of each product, for this part of a step."""
+        common = min(1.0, fraction * self.common)
+        own = np.minimum(common, fraction * self.own)
+        return common, own, np.concatenate([own[self.owner], np.full(self.others, common)])
 
 
 class _Inverses:
@@ -181,6 +215,8 @@ class BlockMethod:
             objective = float(self.program.cost @ self.v + self.program.rest_cost @ self.rest)
             best = max(best, self._bound())
             products = float(self.multiplier @ self.slack + self.rest_multiplier @ self.rest)
+            # What the sums of the rows are away from 1, in units of the objective.
+            missing = float(np.abs(self._residual()) @ np.abs(self.price))
             progress(best)
             if self.early is None and products < 0.1 * objective:
                 self.early = self._state()
@@ -195,12 +231,27 @@ class BlockMethod:
                 self.program = settle(self.v)
             if products > 0.5 * tolerance * objective:
                 self._join(self._broken())
+            least = 0.05 * tolerance * objective / len(self.pairs)
             try:
                 # Near the optimum numbers may overflow; every bound is checked, and so is every channel.
                 with np.errstate(all="ignore"):
-                    self._step(0.05 * tolerance * objective / len(self.pairs))
+                    self._step(least, OWN_STEPS * (missing < products))
             except SolverError:
                 break
+
+    def columns(self) -> FloatArray:
+        """Return the columns after one more Newton step, for the equations only.
+
+        Its length is 1, so some pairs of small entries may be broken. Extension mends them; it could not spread what
+        is missing in the rows as cheaply.
+        """
+        self.close = FILLED
+        with suppress(SolverError), np.errstate(all="ignore"):
+            self._factor()
+            step, _, _ = self._newton(np.zeros_like(self.v), np.zeros_like(self.rest), self._residual())
+            if np.isfinite(step).all():
+                return np.maximum(self.v + step, LEAST_LEFT * self.v)
+        return self.v
 
     def _bound(self) -> float:
         """Return a bound on the program: prices lowered until they are dual feasible.
@@ -377,14 +428,23 @@ class BlockMethod:
             direction = scaled + size / before * direction
         return price
 
-    def _step(self, least: float) -> None:
-        """Move to the next iterate; `least` is the smallest product of slack and multiplier to aim at."""
+    def _residual(self) -> FloatArray:
+        """Return what is missing in the equations."""
+        return np.asarray(self.program.right - self.program.equations @ self.v - self.rest)
+
+    def _step(self, least: float, share: float) -> None:
+        """Move to the next iterate.
+
+        `least` is the smallest product of slack and multiplier to aim at, `share` that of the outputs whose steps
+        may be shorter than the others'.
+        """
         program, pairs, count = self.program, self.pairs, len(self.pairs)
+        blocks = program.blocks
         slack = np.concatenate([self.slack, self.rest])
         multiplier = np.concatenate([self.multiplier, self.rest_multiplier])
         mean = float(slack @ multiplier) / len(slack)
         self._factor()
-        residual = program.right - program.equations @ self.v - self.rest
+        residual = self._residual()
         missing = np.concatenate([pairs.slack(self.v) - self.slack, np.zeros(len(self.rest))])
         dual = program.adjoint @ self.price - program.cost
         rest_dual = self.price - program.rest_cost
@@ -399,30 +459,38 @@ class BlockMethod:
             dslack = np.concatenate([pairs.slack(dv), drest]) + (missing if whole else 0.0)
             return dv, dprice, dslack, (product - multiplier * dslack) / slack - (multiplier if whole else 0.0)
 
-        _, _, dslack, dmultiplier = direction(np.zeros_like(slack), True)
-        primal, step = longest_step(dslack / slack), longest_step(dmultiplier / multiplier)
-        ahead = float((slack + primal * dslack) @ (multiplier + step * dmultiplier)) / len(slack)
+        def lengths(found: tuple[FloatArray, ...]) -> tuple[_Lengths, _Lengths]:
+            return (
+                _Lengths(found[2] / slack, pairs.owner, len(blocks), share),
+                _Lengths(found[3] / multiplier, pairs.owner, len(blocks), share),
+            )
+
+        found = direction(np.zeros_like(slack), True)
+        (_, _, primal), (_, _, step) = (some.of(1.0) for some in lengths(found))
+        ahead = float((slack + primal * found[2]) @ (multiplier + step * found[3])) / len(slack)
         aim = min(max((max(ahead, 0.0) / mean) ** 3 * mean, 1e-6 * mean, least), max(mean, least))
-        found = direction(aim - dslack * dmultiplier, True)
-        primal, step = longest_step(found[2] / slack), longest_step(found[3] / multiplier)
+        found = direction(aim - found[2] * found[3], True)
+        allowed = lengths(found)
         for _ in range(CORRECTORS):
-            if min(primal, step) > 0.9:
+            if min(some.common for some in allowed) > 0.9:
                 break
-            ahead_slack = slack + min(1.0, 1.5 * primal + 0.1) * found[2]
-            ahead_multiplier = multiplier + min(1.0, 1.5 * step + 0.1) * found[3]
+            (_, _, primal), (_, _, step) = (some.of(1.0) for some in allowed)
+            ahead_slack = slack + np.minimum(1.0, 1.5 * primal + 0.1) * found[2]
+            ahead_multiplier = multiplier + np.minimum(1.0, 1.5 * step + 0.1) * found[3]
             more = direction(outliers(ahead_slack * ahead_multiplier, aim), False)
             better = tuple(one + other for one, other in zip(found, more, strict=True))
-            further = longest_step(better[2] / slack), longest_step(better[3] / multiplier)
-            if sum(further) <= 1.02 * (primal + step):
+            further = lengths(better)
+            if sum(some.common for some in further) <= 1.02 * sum(some.common for some in allowed):
                 break
-            (primal, step), found = further, better
-        fraction = 0.9 if min(primal, step) < 0.9 else 0.99
-        primal, step = min(1.0, fraction * primal), min(1.0, fraction * step)
+            allowed, found = further, better
         if not all(np.isfinite(part).all() for part in found):
             raise SolverError("the Newton system has no finite solution")
+        fraction = 0.9 if min(some.common for some in allowed) < 0.9 else 0.99
+        (_, own, primal), (common, _, step) = (some.of(fraction) for some in allowed)
         dv, dprice, dslack, dmultiplier = found
         slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
-        self.v = self.v + min(primal, 0.9 * longest_step(dv / self.v)) * dv
-        self.price = self.price + step * dprice
+        inside = _Lengths(np.append(dv / self.v, 0.0), blocks.owner, len(blocks), 1.0).own
+        self.v = self.v + np.minimum(own, 0.9 * inside)[blocks.owner] * dv
+        self.price = self.price + common * dprice
         self.slack, self.rest = slack[:count], slack[count:]
         self.multiplier, self.rest_multiplier = multiplier[:count], multiplier[count:]

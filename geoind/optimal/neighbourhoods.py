@@ -75,8 +75,8 @@ SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
 SHARE = 0.7
 """Part of the remaining time for the upper program, which takes two to four times as many iterations."""
-INNER = 0.2
-"""Tolerance of each program, as a share of the tolerance of the bracket."""
+INNER_UPPER, INNER_LOWER = 0.4, 0.2
+"""Tolerance of each program, as a share of the tolerance of the bracket. The last step of the upper one halves its gap."""
 HEADROOM = 1e-9
 """The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one has epsilon itself."""
 
@@ -165,7 +165,7 @@ def bracket(
             around = _Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
             now = time.perf_counter()
             until = now + SHARE * (deadline - now)
-            matrix, report = around.upper(seed, INNER * tolerance, until, lambda _: tell(-np.inf))
+            matrix, report = around.upper(seed, INNER_UPPER * tolerance, until, lambda _: tell(-np.inf))
             objective = offset + unit * float(np.einsum("xz,xz->", cost, matrix))
             if objective < best.last.objective:
                 method = f"neighbourhoods of {size} inputs"
@@ -173,7 +173,9 @@ def bracket(
                 kept = around.blocks, epsilon * (1 - HEADROOM), report
                 best = replace(best, matrix=matrix, last=last, method=method, kept=kept)
             enough = best.last.objective - offset - tolerance * max(abs(best.last.objective), best.last.yardstick)
-            around.lower(matrix, INNER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound))
+            around.lower(
+                matrix, INNER_LOWER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound)
+            )
             gap = best.last.gap
             if gap <= tolerance:
                 return replace(best, stopped="optimal")
@@ -300,7 +302,9 @@ class _Neighbourhoods:
             settle=settle,
             progress=progress,
         )
-        return private_matrix(self.blocks, self.method.v, self.ratio, self.cost, self.entry_cost, self.team)
+        return private_matrix(
+            self.blocks, self.method.columns(), self.ratio, self.cost, self.entry_cost, self.team
+        )
 
     def lower(
         self,
