@@ -36,8 +36,6 @@ ALSO = {
     "geoind/arrays.py": ["tests/test_pipeline.py"],
     "geoind/channels": ["tests/pictures/test_cells.py"],
     "geoind/optimal/problem.py": ["tests/optimal/test_least_loss.py"],
-    "geoind/tables/geoparquet.py": ["tests/adapters/test_arrow.py"],
-    "geoind/tables/recipe.py": ["tests/adapters/test_recipe.py"],
     "geoind/traces/zones.py": ["tests/tables/test_moving.py"],
 }
 """More tests than those of the same folder, by the beginning of a path."""
