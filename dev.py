@@ -47,7 +47,7 @@ TESTS = ["-m", "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorde
 FAST = ["-n", str(min(os.cpu_count() or 2, 4)), "-m", "not slow"]
 SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
 COLLECT = ["-m", "pytest", "--collect-only", "-qqq"]
-"""In a new environment no module is compiled: workers that collect the same files at once would all compile them."""
+"""In a new environment no module is compiled, and workers that collect at once would each compile all of them."""
 ON_OTHERS = ["-n", FAST[1], "--assert=plain"]
 """Rewriting the asserts of all test files takes each worker 20 s; a failure is run again without this option."""
 EXAMPLES = ["geoind"]

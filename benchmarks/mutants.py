@@ -63,6 +63,8 @@ says more. Of those that are not equivalent it killed:
 | `traces`: evaluation, costs, predictive | 1 | 14 of 23 |
 | `traces`, the other twelve files, with their nearest tests | 9 | 60 of 66 |
 | `traces`, seven of them after that | 10 | 35 of 35 |
+| `channels`: extended and interpolated matrices, with their own tests | 13 | 6 of 9 |
+| `curator`: noise, `queries`: services, with their own tests | 13 | 9 of 9 |
 
 All survivors have a test now or are listed as equivalent. Which mutants are equivalent is a judgement, made after
 one has survived.
