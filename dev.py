@@ -46,6 +46,10 @@ TESTS = ["-m", "pytest", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorde
 # The fast tests compute and seldom wait, and a worker's imports and collection take as long as 600 of them.
 FAST = ["-n", str(min(os.cpu_count() or 2, 4)), "-m", "not slow"]
 SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
+COLLECT = ["-m", "pytest", "--collect-only", "-qqq"]
+"""In a new environment no module is compiled, and workers that collect at once would each compile all of them."""
+ON_OTHERS = ["-n", FAST[1], "--assert=plain"]
+"""Rewriting the asserts of all test files takes each worker 20 s; a failure is run again without this option."""
 EXAMPLES = ["geoind"]
 """The doctests: every public name has one, and a Python between two that are tested needs no more."""
 COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=96"]
@@ -241,6 +245,7 @@ def ci() -> None:
             version: side.submit(make_environment, python, folder / version)
             for version, python in other_pythons().items()
         }
+        sh(PYTHON, *COLLECT)
         test()
         done("python3 dev.py test")
         built.result()
@@ -256,7 +261,7 @@ def ci() -> None:
         for version, made in others.items():
             counted = COVERAGE if _numbers(version) > (3, 11) else []
             what, tests = ("fast tests", [*FAST, *counted]) if version == newest else ("examples", EXAMPLES)
-            sh(made.result(), *TESTS, *tests)
+            sh(made.result(), *TESTS, *ON_OTHERS, *tests)
             done(f"the {what} on Python {version}")
         # Built wheels of earlier runs are not removed by themselves and would fill the disk.
         subprocess.run([PYTHON, "-m", "uv", "cache", "prune", "-q"], check=False)

@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from geoind.arrays import FloatArray, as_count, as_positive
+from geoind.arrays import FloatArray, as_count, as_positive, frozen
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
 from geoind.space.projection import Projection
@@ -101,14 +102,19 @@ def synthetic_city(cells: int = 64, *, side: float = 6400.0, lon: float = 2.35, 
     (3, 2)
     """
     cells, side = as_count(cells, "cells"), as_positive(side, "side")
-    finer = math.ceil(FINEST / cells)
-    middles = (np.arange(cells * finer) + 0.5) / (cells * finer)
-    density = _density(*np.meshgrid(middles, middles))
-    per_cell = density.reshape(cells, finer, cells, finer).sum(axis=(1, 3))
     cell = side / cells
     corner = -side / 2 + cell / 2
     grid = Grid(corner, corner, cell=cell, columns=cells, rows=cells)
-    return City(Prior.from_counts(grid, per_cell.ravel()), Projection(lon, lat))
+    return City(Prior.from_counts(grid, _people(cells).ravel()), Projection(lon, lat))
+
+
+@lru_cache(maxsize=4)
+def _people(cells: int) -> FloatArray:
+    """Return the people in each cell of a square, up to a factor."""
+    finer = math.ceil(FINEST / cells)
+    middles = (np.arange(cells * finer) + 0.5) / (cells * finer)
+    density = _density(*np.meshgrid(middles, middles))
+    return frozen(density.reshape(cells, finer, cells, finer).sum(axis=(1, 3)))
 
 
 def _density(x: FloatArray, y: FloatArray) -> FloatArray:

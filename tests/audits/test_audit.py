@@ -28,6 +28,8 @@ from geoind.randomness import RandomnessLike
 EPSILON = math.log(4) / 200
 SCALE = 1 / EPSILON
 DRAWS = 20_000
+FEW = 100
+"""For tests of what an audit does, not of what it finds."""
 
 Sampler: TypeAlias = Callable[[FloatArray], FloatArray]
 Mistake: TypeAlias = Callable[[np.random.Generator], Sampler]
@@ -244,17 +246,17 @@ class Recorder:
 def test_the_callers_randomness_reaches_the_mechanism_and_goes_on_from_call_to_call() -> None:
     mine, recorder = np.random.default_rng(5), Recorder()
     before = mine.bit_generator.state
-    audit(recorder, draws=400, rng=mine)
+    audit(recorder, draws=FEW, rng=mine)
     assert all(handed is mine for handed in recorder.handed)
     assert mine.bit_generator.state != before
     alone = Recorder()
-    audit(alone, draws=400)
+    audit(alone, draws=FEW)
     assert set(alone.handed) == {None}
 
 
 def test_a_seed_repeats_an_audit_and_another_one_does_not() -> None:
     def findings(rng: RandomnessLike) -> tuple[Finding, ...]:
-        return audit(PlanarLaplace(EPSILON), draws=2000, rng=rng).findings
+        return audit(PlanarLaplace(EPSILON), draws=FEW, rng=rng).findings
 
     once = findings(1)
     assert once == findings(np.random.default_rng(1))
@@ -307,14 +309,14 @@ def test_what_is_called_visible_is_seen() -> None:
 
 
 def test_bounds_of_several_places_share_the_confidence() -> None:
-    once = audit(PlanarLaplace(EPSILON), draws=5000, rng=1)
-    often = audit(PlanarLaplace(EPSILON), draws=5000, rng=1, places=np.zeros((3, 2)))
+    once = audit(PlanarLaplace(EPSILON), draws=2000, rng=1)
+    often = audit(PlanarLaplace(EPSILON), draws=2000, rng=1, places=np.zeros((3, 2)))
     assert len(often.findings) == 3 * len(once.findings)
     assert often.smallest_visible > once.smallest_visible
 
 
 def test_the_result_says_what_it_could_not_have_seen() -> None:
-    text = str(audit(PlanarLaplace(EPSILON), draws=2000, rng=1))
+    text = str(audit(PlanarLaplace(EPSILON), draws=FEW, rng=1))
     assert "not refuted" in text
     assert "could not have seen" in text
 

@@ -230,6 +230,23 @@ def test_what_is_no_extended_matrix_is_refused(change: dict[str, Any], message: 
         ExtendedMatrix(GRID, **(VALID | change))
 
 
+def test_the_smallest_entry_is_allowed_and_no_smaller_one() -> None:
+    def stored(smallest: float) -> FloatArray:
+        kept = ([0, 1, 5], [0, 2, 2], [0.2, 0.1, smallest])
+        return ExtendedMatrix(GRID, **(VALID | {"kept": kept})).value
+
+    assert stored(1e-200)[2] == 1e-200
+    with pytest.raises(InvalidInputError, match="from 1e-200 to 1"):
+        stored(0.999e-200)
+
+
+def test_the_allowance_for_rounding_grows_with_the_coordinates_of_a_place() -> None:
+    # The same distances, computed with more roundings.
+    records = [Places(np.pad(GRID.xy, ((0, 0), (0, more)))) for more in (0, 3, 30)]
+    margins = [ExtendedMatrix(sites, **VALID).margin for sites in records]
+    assert 0 < margins[0] < margins[1] < margins[2]
+
+
 def test_a_channel_needs_the_sites_of_the_matrix() -> None:
     matrix = extended(GRID, len(GRID), EPSILON)
     with pytest.raises(SitesMismatchError, match="shape"):

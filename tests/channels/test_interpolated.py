@@ -177,6 +177,21 @@ def test_a_place_alone_has_the_report_that_it_has_among_others(sites: Grid | Pla
         assert [found] == wanted.tolist()
 
 
+def test_a_grid_elsewhere_in_the_plane_has_the_same_reports() -> None:
+    here, move = exponential(GRID, GRID, epsilon=0.01), np.array([-1700.0, 900.0])
+    moved = Grid(-1700, 900, cell=100, columns=5, rows=5)
+    elsewhere = Interpolated(Channel(moved, moved, here.matrix))
+    # Whole numbers of metres: nothing is rounded on the way.
+    places = np.random.default_rng(8).integers(-50, 450, (300, 2)).astype(float)
+    wanted = Interpolated(here).sample_outputs(places, rng=1)
+    assert (elsewhere.sample_outputs(places + move, rng=1) == wanted).all()
+    assert len(np.unique(wanted)) == 25
+    words = np.random.default_rng(9).integers(2**64, size=(100, 2), dtype=np.uint64).tolist()
+    for (x, y), (first, second) in zip(places.tolist(), words, strict=False):
+        alone = Interpolated(here).sample_output(x, y, first, second)
+        assert elsewhere.sample_output(x - 1700, y + 900, first, second) == alone
+
+
 def test_no_points_have_no_reports() -> None:
     assert Interpolated(exponential(GRID, GRID, epsilon=0.01)).sample(np.empty((0, 2))).shape == (0, 2)
 

@@ -14,7 +14,7 @@ TABLE = pa.table(
     {
         "id": pa.array(range(300_000)),
         "name": pa.array(["007", None, "é"] * 100_000),
-        "at": pa.array([{"lat": 1.5, "lon": 2.5}] * 300_000),
+        "at": pa.repeat(pa.scalar({"lat": 1.5, "lon": 2.5}), 300_000),
         "at.lat": pa.array(["secret"] * 300_000),
     }
 )

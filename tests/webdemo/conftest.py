@@ -35,11 +35,26 @@ crypto.getRandomValues = (array) => {
 """
 
 
+@pytest.fixture(scope="session")
+def kept(browser: Browser, demo_url: str) -> Iterator[Page]:
+    """A page of the demo's site that stays open: the process that has compiled the scripts stays, too."""
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(f"{demo_url}static/icon.svg")
+    yield page
+    context.close()
+
+
 @pytest.fixture
-def page(page: Page) -> Page:
-    """A page whose noise is the same in every run."""
+def page(kept: Page) -> Iterator[Page]:
+    """A new page, with nothing stored, whose noise is the same in every run."""
+    page = kept.context.new_page()
     page.add_init_script(SEEDS)
-    return page
+    yield page
+    page.close()
+    kept.evaluate("localStorage.clear()")
+    kept.context.clear_permissions()
 
 
 @pytest.fixture(scope="module")
