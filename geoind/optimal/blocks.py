@@ -37,8 +37,8 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-FILLED, LEAST_LEFT = 1e-3, 0.2
-"""Defect of the conjugate gradients of the last step, for the equations only, and what it leaves of an entry."""
+FILLINGS, FILLED, LEAST_LEFT = 4, 1e-3, 0.2
+"""Last steps for the equations only, the defect of their conjugate gradients, and what one leaves of an entry."""
 SETTLE_EVERY = 3
 """Iterations between two calls of `settle`."""
 OWN_STEPS = 0.1
@@ -239,19 +239,36 @@ class BlockMethod:
             except SolverError:
                 break
 
-    def columns(self) -> FloatArray:
-        """Return the columns after one more Newton step, for the equations only.
+    def columns(self, settle: Callable[[FloatArray], BlockProgram]) -> FloatArray:
+        """Return the columns after more Newton steps, for the equations only, each with rows for its columns.
 
-        Its length is 1, so some pairs of small entries may be broken. Extension mends them; it could not spread what
-        is missing in the rows as cheaply.
+        Their length is 1, so some pairs of small entries may be broken. They are mended before the next step, which
+        corrects what that adds to the rows.
         """
-        self.close = FILLED
+        v, self.close = self.v, FILLED
         with suppress(SolverError), np.errstate(all="ignore"):
             self._factor()
-            step, _, _ = self._newton(np.zeros_like(self.v), np.zeros_like(self.rest), self._residual())
-            if np.isfinite(step).all():
-                return np.maximum(self.v + step, LEAST_LEFT * self.v)
-        return self.v
+            for _ in range(FILLINGS):
+                self.program = settle(v)
+                missing = self.program.right - self.program.equations @ v
+                step, _, _ = self._newton(np.zeros_like(v), np.zeros_like(self.rest), missing)
+                if not np.isfinite(step).all():
+                    break
+                v = self._mended(np.maximum(v + step, LEAST_LEFT * v))
+        return v
+
+    def _mended(self, v: FloatArray) -> FloatArray:
+        """Return the least columns above these that satisfy all pairs of the blocks."""
+        blocks, ratio, found = self.program.blocks, self.program.ratio, np.empty_like(v)
+
+        def work(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                here = blocks.entries(j)
+                kept = blocks.member[here]
+                found[here] = (ratio[kept[:, None], kept] * v[here][:, None]).max(axis=0)
+
+        self.team.pieces(len(blocks), work)
+        return found
 
     def _bound(self) -> float:
         """Return a bound on the program: prices lowered until they are dual feasible.

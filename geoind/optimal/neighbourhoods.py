@@ -76,7 +76,7 @@ SHUT = 10.0
 SHARE = 0.7
 """Part of the remaining time for the upper program, which takes two to four times as many iterations."""
 INNER_UPPER, INNER_LOWER = 0.4, 0.2
-"""Tolerance of each program, as a share of the tolerance of the bracket. The last step of the upper one halves its gap."""
+"""Tolerance of each program, as a share of that of the bracket. The last step of the upper one halves its gap."""
 HEADROOM = 1e-9
 """The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one has epsilon itself."""
 
@@ -303,7 +303,7 @@ class _Neighbourhoods:
             progress=progress,
         )
         return private_matrix(
-            self.blocks, self.method.columns(), self.ratio, self.cost, self.entry_cost, self.team
+            self.blocks, self.method.columns(settle), self.ratio, self.cost, self.entry_cost, self.team
         )
 
     def lower(
