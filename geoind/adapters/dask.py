@@ -12,7 +12,7 @@ import geopandas
 import numpy as np
 import pyarrow as pa
 
-from geoind.adapters.frames import array_of, refuse_index, reported, table_of
+from geoind.adapters.geopandas import array_of, refuse_index, reported, table_of
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.extras import require

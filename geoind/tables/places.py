@@ -99,40 +99,18 @@ class Points:
 
     def read(self, batch: pa.RecordBatch) -> tuple[FloatArray, Flaws]:
         """Return (n, 2) degrees, NaN in rows without a point, and bad rows."""
-        storage = self._storage(batch)
-        gone, flaws = nulls(storage), Flaws()
-        if is_binary(storage.type) and _plain_wkb(storage) is None:
-            # Slow to import, and seldom needed.
-            import shapely
-
-            texts = np.asarray(storage.to_pylist(), dtype=object)
-            shapes = np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
-            if any(
-                not same_crs(crs_of(self), f"EPSG:{srid}")
-                for srid in np.unique(shapely.get_srid(shapes))
-                if srid > 0
-            ):
-                raise InvalidInputError(f"column {self.geometry!r} has another CRS than its own geometries")
-            kinds, missing = shapely.get_type_id(shapes), gone | np.asarray(shapely.is_empty(shapes))
-            points = (kinds == 0) & ~missing
-            values = np.full((len(storage), 2), np.nan)
-            values[points] = shapely.get_coordinates(shapes[points])
-            flaws = [
-                ((kinds == -1) & ~missing, "geometry must be WKB"),
-                ((kinds > 0) & ~missing, "geometry must be a point"),
-            ]
-            present = points
-        else:
-            values = self._coordinates(storage)
-            values[gone] = np.nan
-            missing = np.asarray(gone | (np.isnan(values[:, 0]) & np.isnan(values[:, 1])))
-            present = ~missing
+        column = column_of(batch, self.geometry or "")
+        storage = column.storage if isinstance(column, pa.ExtensionArray) else column
+        values, flaws = self._of_wkb(storage) if is_binary(storage.type) else (self._of_geoarrow(storage), Flaws())
+        values[nulls(storage)] = np.nan
+        bad = np.logical_or.reduce([rows for rows, _ in flaws])
+        missing = np.asarray(np.isnan(values[:, 0]) & np.isnan(values[:, 1]) & ~bad)
         degrees = to_lonlat(values, crs_of(self))
         on_earth = (np.abs(degrees[:, 0]) <= 180) & (np.abs(degrees[:, 1]) <= 90)
         return degrees, [
             *flaws,
             (missing, f"geometry{EMPTY}"),
-            (present & ~finite(values), "point must be finite"),
+            (~(missing | bad | finite(values)), "point must be finite"),
             (finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
         ]
 
@@ -149,20 +127,31 @@ class Points:
         buffers = [_valid(degrees[:, 0]), pa.py_buffer(points)]
         return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
 
-    def _storage(self, batch: pa.RecordBatch) -> pa.Array:
-        column = column_of(batch, self.geometry or "")
-        return column.storage if isinstance(column, pa.ExtensionArray) else column
+    def _of_wkb(self, storage: pa.Array) -> tuple[FloatArray, Flaws]:
+        """Return (n, 2) coordinates, NaN where there are none, and which rows hold no point, and why."""
+        values, gone = np.full((len(storage), 2), np.nan), nulls(storage)
+        if (plain := _plain_wkb(storage)) is not None:
+            values[~gone] = plain["xy"]
+            return values, []
+        # Slow to import, and seldom needed.
+        import shapely
 
-    def _coordinates(self, storage: pa.Array) -> FloatArray:
-        """Return (n, 2) coordinates of plain WKB or GeoArrow points; any numbers where they are null."""
+        texts = np.asarray(storage.to_pylist(), dtype=object)
+        shapes = np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
+        srids = [srid for srid in np.unique(shapely.get_srid(shapes)) if srid > 0]
+        if not all(same_crs(crs_of(self), f"EPSG:{srid}") for srid in srids):
+            raise InvalidInputError(f"column {self.geometry!r} has another CRS than its own geometries")
+        kinds, present = shapely.get_type_id(shapes), ~(gone | np.asarray(shapely.is_empty(shapes)))
+        points = (kinds == 0) & present
+        values[points] = shapely.get_coordinates(shapes[points])
+        invalid, other = (kinds == -1) & present, (kinds > 0) & present
+        return values, [(invalid, "geometry must be WKB"), (other, "geometry must be a point")]
+
+    def _of_geoarrow(self, storage: pa.Array) -> FloatArray:
+        """Return (n, 2) coordinates of GeoArrow points; any numbers where they are null."""
         kind = storage.type
         # A height or a measure (time, distance along a road) shows the place, so it must not pass.
         refusal = f"column {self.geometry!r} must hold points of x and y only, got "
-        plain = _plain_wkb(storage) if is_binary(kind) else None
-        if plain is not None:
-            values = np.full((len(storage), 2), np.nan)
-            values[~nulls(storage)] = plain["xy"]
-            return values
         if pa.types.is_struct(kind):
             names = [kind.field(number).name for number in range(kind.num_fields)]
             if names != ["x", "y"]:

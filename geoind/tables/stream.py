@@ -133,6 +133,6 @@ def sql_function(*, key: KeyLike, **noise: Any) -> Callable[[pa.RecordBatch], Fl
         examined = table.examine(batch)
         if examined.problems:
             refuse_row(examined.problems, next(iter(examined.problems)))
-        return drawn(examined.truths[0], recipe.mechanism, table.randomness(examined, 0))
+        return drawn(examined.truths[0], recipe.mechanism, examined.source)
 
     return reports

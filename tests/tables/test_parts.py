@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from geoind import InvalidInputError, Ledger
-from geoind.tables.checks import RowOrder, clock_columns
+from geoind.tables.columns import clock_columns
+from geoind.tables.order import RowOrder
 from geoind.tables.parts import Part
 from geoind.tables.recipe import Recipe
 from geoind.tables.release import Release, decide_release
