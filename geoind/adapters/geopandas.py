@@ -21,7 +21,7 @@ from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.space.crs import parsed_crs
 from geoind.tables.columns import listed, rows_of, sampled_rows
-from geoind.tables.parts import Part, Reports, corners_of
+from geoind.tables.parts import Part, Reports, corners_of, decide_release
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
@@ -81,7 +81,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
     table, batch = table_of(points, recipe)
     refuse_index(points, table, batch)
     part = Part(table)
-    release = part.released(lambda: [batch], ledger, job)
+    release = decide_release(table, lambda work: [work(part, [batch])], ledger, job)
     (made,) = part.draw([batch], release)
     log.info("%s", release.summary(corners_of(made[2]), table.left_out, charged=ledger is not None))
     reports = reported(points, table, made)

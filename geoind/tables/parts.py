@@ -7,7 +7,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.columns import column_of, rows_of
-from geoind.tables.order import RowOrder
+from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.record import PARQUET_KEY
-from geoind.tables.release import BOUNDING, Count, Release, decide_release, innermost, turns_of
+from geoind.tables.release import BOUNDING, Count, Release, innermost, turns_of
 from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description
 
@@ -41,6 +41,9 @@ OnProblems = Callable[[pa.RecordBatch, Mapping[int, str]], None]
 
 Reports = tuple[pa.RecordBatch, IntArray, tuple[FloatArray, ...]]
 """The columns that leave; the number of each row in the batch that was given; degrees of each place of a row."""
+
+
+OnParts = Callable[[Callable[["Part", Iterable[pa.RecordBatch]], Any]], Iterable[Any]]
 
 
 class Part:
@@ -181,16 +184,6 @@ class Part:
         if made:
             yield _shuffled(made, turns)
 
-    def released(
-        self, batches: Callable[[], Iterable[pa.RecordBatch]], ledger: Budget | None, label: str
-    ) -> Release:
-        """Return the decisions about a release of this part alone, whose batches a function gives, and charge."""
-
-        def counts() -> Iterator[Count]:
-            yield self.count(batches(), charged=ledger is not None)
-
-        return decide_release(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
-
     def _refuse_changes(self, release: Release) -> None:
         # A partition without rows is not always counted.
         if self._digest not in release.count.digests and (self._first or not self.name):
@@ -292,6 +285,36 @@ def _by_person(examined: Examined) -> Iterator[tuple[str, IntArray]]:
     order = present[np.argsort(codes[present], kind="stable")]
     for rows in filter(len, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
         yield examined.names[codes[rows[0]]], rows
+
+
+def decide_release(
+    table: Table, on_parts: OnParts, ledger: Budget | None, label: str, shuffle: str = SHUFFLE
+) -> Release:
+    """Return the decisions about a release from the counts of its parts, and charge for their tags.
+
+    Parameters
+    ----------
+    table : Table
+        The recipe, and the schema of the parts.
+    on_parts : callable
+        Calls a function with each part and its batches, where they are, and returns what it returns.
+    ledger : Ledger, optional
+        Charges all persons for their reports, or none.
+    label : str
+        The label of the charge.
+    shuffle : str
+        How rows are shuffled, for messages.
+    """
+    recipe, charged, total = table.recipe, ledger is not None, Count()
+    if charged:
+        recipe.require_person_column()
+    for count in on_parts(lambda part, batches: part.count(batches, charged=charged)):
+        total.merge(count, recipe.most_rows)
+    release = Release.of(recipe, total, table, shuffle)
+    if ledger is not None:
+        sent = release.sent()
+        release.charge(ledger, lambda _: on_parts(lambda part, batches: part.tags(batches, sent)), label)
+    return release
 
 
 def drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> FloatArray:

@@ -369,23 +369,3 @@ def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
         ones = np.ones(len(words), np.int64)
         total.update(PersonReports.of([name], np.zeros(len(words), np.int64), ones, words))
     return total
-
-
-def decide_release(
-    table: Table,
-    counts: Iterable[Count],
-    tags: Callable[[Release], Iterable[PersonReports]],
-    ledger: Budget | None,
-    label: str,
-    shuffle: str = SHUFFLE,
-) -> Release:
-    """Return the decisions about a release from the counts of its parts, and charge for their tags."""
-    recipe, total = table.recipe, Count()
-    if ledger is not None:
-        recipe.require_person_column()
-    for count in counts:
-        total.merge(count, recipe.most_rows)
-    release = Release.of(recipe, total, table, shuffle)
-    if ledger is not None:
-        release.charge(ledger, tags, label)
-    return release

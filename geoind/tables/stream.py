@@ -10,7 +10,7 @@ from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.keys import KeyLike
 from geoind.pipeline import Budget
-from geoind.tables.parts import Part, drawn, refuse_row
+from geoind.tables.parts import Part, decide_release, drawn, refuse_row
 from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY
 from geoind.tables.table import Table
@@ -60,7 +60,7 @@ def obfuscate(
             names = names or _needed(table, batch)
             yield batch.select(names)
 
-    release = part.released(batches, ledger, job)
+    release = decide_release(table, lambda work: [work(part, batches())], ledger, job)
     schema = table.reported_schema
     schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()})
     made = (batch for batch, _, _ in part.draw(batches(), release))
