@@ -257,8 +257,7 @@ def _projected(frame: "DataFrame", table: Table, root: str | None) -> "tuple[Dat
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, expr
 
-    clocks = table.clocks(pa.RecordBatch.from_pylist([], schema=table.schema))
-    names = list(dict.fromkeys([*table.needed, *clocks]))
+    names = table.read_from(pa.RecordBatch.from_pylist([], schema=table.schema))
     points = {field.name: getattr(field.dataType, "srid", -1) for field in frame.schema if _is_geometry(field)}
     columns = []
     for name in names:

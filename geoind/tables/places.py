@@ -13,19 +13,8 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.space.crs import CODE, LONLAT, as_crs, from_lonlat, parsed_crs, same_crs, to_lonlat
-from geoind.tables.columns import (
-    JSON_TEXT,
-    Flags,
-    column_of,
-    finite,
-    floats_of,
-    is_binary,
-    is_text,
-    listed,
-    nulls,
-    only_column,
-    plain_type,
-)
+from geoind.tables import columns as arrow
+from geoind.tables.columns import Flags, column_of, is_binary, is_text, listed, nulls, only_column
 
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
@@ -67,7 +56,7 @@ class LonLat:
         flaws = [(no_lat, f"latitude{EMPTY}"), (no_lon, f"longitude{EMPTY}")]
         for values, name, limit in zip(degrees.T, ("longitude", "latitude"), (180, 90), strict=True):
             known = np.isfinite(values)
-            flaws.append((~known & ~missing, f"{name} must be a finite number"))
+            flaws.append((~known & ~missing, f"{name} must be a arrow.finite number"))
             far = known & (np.abs(values) > limit)
             flaws.append((far, f"{name} must be between -{limit} and {limit}: {SWAPPED}"))
         return degrees, flaws
@@ -110,8 +99,8 @@ class Points:
         return degrees, [
             *flaws,
             (missing, f"geometry{EMPTY}"),
-            (~(missing | bad | finite(values)), "point must be finite"),
-            (finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
+            (~(missing | bad | arrow.finite(values)), "point must be arrow.finite"),
+            (arrow.finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
         ]
 
     def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
@@ -156,7 +145,7 @@ class Points:
             names = [kind.field(number).name for number in range(kind.num_fields)]
             if names != ["x", "y"]:
                 raise InvalidInputError(f"{refusal}a struct of {names}")
-            return np.column_stack([floats_of(storage.field(number)) for number in range(2)])
+            return np.column_stack([arrow.floats_of(storage.field(number)) for number in range(2)])
         if pa.types.is_fixed_size_list(kind):
             if not pa.types.is_floating(kind.value_type) or kind.list_size != 2:
                 size = kind.list_size if pa.types.is_floating(kind.value_type) else kind.value_type
@@ -257,7 +246,7 @@ def degrees_of(
     >>> batch = pa.RecordBatch.from_pydict({"lat": ["48.86", "x"], "lon": ["2.35", "2.35"]})
     >>> truths, problems = degrees_of(places_in(batch.schema), batch)
     >>> truths[0][0].tolist(), problems
-    ([2.35, 48.86], {1: 'latitude must be a finite number'})
+    ([2.35, 48.86], {1: 'latitude must be a arrow.finite number'})
     """
     truths, reasons = [], dict[int, str]()
     for place in places:
@@ -280,7 +269,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> tuple[FloatArray, Flags]:
     # Whole numbers cannot hold the reports; half floats cannot hold degrees.
     if not (pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
         raise InvalidInputError(f"column {name!r} must be float, decimal or text, got {kind}")
-    return floats_of(column), nulls(column)
+    return arrow.floats_of(column), nulls(column)
 
 
 def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
@@ -288,7 +277,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
     column = column.cast(pa.large_string())
     try:
         # Nearly always all rows are numbers; a column that has others is looked at a second time.
-        return floats_of(column.cast(pa.float64())), nulls(column)
+        return arrow.floats_of(column.cast(pa.float64())), nulls(column)
     except pa.ArrowInvalid:
         # JSON members are texts in quotes where they are texts.
         trimmed = pc.utf8_trim(column, characters=' "\t')
@@ -296,7 +285,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
         empty = np.asarray(pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
         number = pc.match_substring_regex(trimmed, NUMBER)
         values = pc.if_else(number, trimmed, None).cast(pa.float64())
-        return floats_of(values), empty
+        return arrow.floats_of(values), empty
 
 
 def decimal_text(values: FloatArray, decimals: int) -> pa.Array:
@@ -370,8 +359,10 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[L
     points = {place.geometry or "": place.crs for place in places if isinstance(place, Points)}
     fields, wanted, geo = [], set(names), _geo(schema)
     for each in (field for field in schema if field.name in wanted):
-        kind = plain_type(each.type)
-        metadata: dict[str, str] | None = {JSON_TEXT.decode(): "1"} if JSON_TEXT in (each.metadata or {}) else None
+        kind = arrow.plain_type(each.type)
+        metadata: dict[str, str] | None = (
+            {arrow.JSON_TEXT.decode(): "1"} if arrow.JSON_TEXT in (each.metadata or {}) else None
+        )
         if each.name in points:
             kind = reported_type(each.type)
             about = json.dumps({"crs": _without_notes(points[each.name])})

@@ -217,6 +217,11 @@ class Table:
         others = {*self._place_names, self.recipe.id_column, self.recipe.person_column}
         return [name for name in arrow.clock_columns(batch) if name not in others]
 
+    def read_from(self, batch: pa.RecordBatch) -> list[str]:
+        """Return the columns to read of such batches: those needed, and times that may explain the row order."""
+        clocks = [name for name in self.clocks(batch) if batch.schema.names.count(name) == 1]
+        return list(dict.fromkeys([*self.needed, *clocks]))
+
     def exact_times(self, batch: pa.RecordBatch) -> list[str]:
         """Return the columns of times that leave as they are."""
         kept = [name for name in self.recipe.published if name in batch.schema.names]
