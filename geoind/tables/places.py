@@ -56,7 +56,7 @@ class LonLat:
         flaws = [(no_lat, f"latitude{EMPTY}"), (no_lon, f"longitude{EMPTY}")]
         for values, name, limit in zip(degrees.T, ("longitude", "latitude"), (180, 90), strict=True):
             known = np.isfinite(values)
-            flaws.append((~known & ~missing, f"{name} must be a arrow.finite number"))
+            flaws.append((~known & ~missing, f"{name} must be a finite number"))
             far = known & (np.abs(values) > limit)
             flaws.append((far, f"{name} must be between -{limit} and {limit}: {SWAPPED}"))
         return degrees, flaws
@@ -99,7 +99,7 @@ class Points:
         return degrees, [
             *flaws,
             (missing, f"geometry{EMPTY}"),
-            (~(missing | bad | arrow.finite(values)), "point must be arrow.finite"),
+            (~(missing | bad | arrow.finite(values)), "point must be finite"),
             (arrow.finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
         ]
 
@@ -246,7 +246,7 @@ def degrees_of(
     >>> batch = pa.RecordBatch.from_pydict({"lat": ["48.86", "x"], "lon": ["2.35", "2.35"]})
     >>> truths, problems = degrees_of(places_in(batch.schema), batch)
     >>> truths[0][0].tolist(), problems
-    ([2.35, 48.86], {1: 'latitude must be a arrow.finite number'})
+    ([2.35, 48.86], {1: 'latitude must be a finite number'})
     """
     truths, reasons = [], dict[int, str]()
     for place in places:
