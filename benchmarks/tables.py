@@ -22,7 +22,7 @@ from pyarrow import csv
 
 from geoind import EACH_ROW, KeyedRandomness, SphericalLaplace, obfuscate_file
 from geoind.tables import obfuscate
-from geoind.tables.checks import RowOrder
+from geoind.tables.order import RowOrder
 from geoind.tables.table import Table
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "tables.md"

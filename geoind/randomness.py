@@ -97,13 +97,13 @@ def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
             raise InvalidInputError(f"labels must be one per point: {len(rng.labels)} for {count}")
         return rng
     if rng is None:
-        return SystemRandomness()
+        return _SystemRandomness()
     if isinstance(rng, np.random.Generator):
-        return SimulatedRandomness(rng)
+        return _SimulatedRandomness(rng)
     if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
         if rng < 0:
             raise InvalidInputError("rng must not be negative, got a negative seed")
-        return SimulatedRandomness(np.random.default_rng(int(rng)))
+        return _SimulatedRandomness(np.random.default_rng(int(rng)))
     if isinstance(rng, Randomness):
         return rng
     raise InvalidInputError(
@@ -128,14 +128,14 @@ def words_by_block(source: Randomness, points: FloatArray, count: int, purpose: 
     The words are drawn with their block, in its thread, where the order does not matter: the words of all points
     are never in memory at once. A generator draws all of them first.
     """
-    if isinstance(source, SystemRandomness | KeyedRandomness):
+    if isinstance(source, _SystemRandomness | KeyedRandomness):
         return lambda part: source.only(part).words(points[part], count, purpose)
     words = source.words(points, count, purpose)
     return lambda part: words[part]
 
 
 @dataclass(frozen=True)
-class SystemRandomness:
+class _SystemRandomness:
     """AES-256 in counter mode under a fresh key from the operating system for each call."""
 
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
@@ -157,13 +157,13 @@ class SystemRandomness:
         """Return fresh words."""
         return fresh_pair()
 
-    def only(self, rows: slice) -> "SystemRandomness":  # noqa: ARG002
+    def only(self, rows: slice) -> "_SystemRandomness":  # noqa: ARG002
         """Return the source of these records: no two calls have anything in common."""
         return self
 
 
 @dataclass(frozen=True)
-class SimulatedRandomness:
+class _SimulatedRandomness:
     """A numpy generator: fast, repeatable, and no protection at all."""
 
     generator: np.random.Generator

@@ -6,10 +6,11 @@ import pytest
 from scipy import stats
 
 from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, SphericalLaplace, obfuscate
-from geoind.randomness import SystemRandomness, as_randomness, words_by_block
+from geoind.randomness import Randomness, as_randomness, words_by_block
 
 KEY = bytes(range(32))
 POINTS = np.zeros((4, 2))
+SYSTEM = as_randomness(None, 1)
 
 
 def keyed_words(*labels: object, key: bytes = KEY, points: object = None, purpose: str = "test") -> np.ndarray:
@@ -21,13 +22,13 @@ def keyed_words(*labels: object, key: bytes = KEY, points: object = None, purpos
 @pytest.mark.parametrize("size", [1, 16, 17, 100_000])
 def test_fresh_words_never_repeat(size: int) -> None:
     points = np.zeros((size, 2))
-    words = np.vstack([SystemRandomness().words(points, 2, ""), SystemRandomness().words(points, 2, "")])
+    words = np.vstack([SYSTEM.words(points, 2, ""), SYSTEM.words(points, 2, "")])
     assert words.shape == (2 * size, 2)
     assert len(np.unique(words)) == words.size
 
 
-@pytest.mark.parametrize("source", [SystemRandomness(), KeyedRandomness(KEY, np.arange(50_000))])
-def test_every_bit_of_every_word_is_a_fair_coin(source: SystemRandomness | KeyedRandomness) -> None:
+@pytest.mark.parametrize("source", [SYSTEM, KeyedRandomness(KEY, np.arange(50_000))])
+def test_every_bit_of_every_word_is_a_fair_coin(source: Randomness) -> None:
     words = source.words(np.zeros((50_000, 2)), 3, "bits")
     for bit in range(64):
         ones = ((words >> np.uint64(bit)) & np.uint64(1)).sum(axis=0)
@@ -214,7 +215,7 @@ def test_a_generator_draws_the_words_of_all_blocks_in_the_order_of_the_records()
 
 
 def test_blocks_of_fresh_words_have_nothing_in_common() -> None:
-    words_of = words_by_block(SystemRandomness(), np.zeros((500, 2)), 2, "p")
+    words_of = words_by_block(SYSTEM, np.zeros((500, 2)), 2, "p")
     words = np.vstack([words_of(slice(0, 250)), words_of(slice(250, 500)), words_of(slice(250, 500))])
     assert words.shape == (750, 2)
     assert len(np.unique(words)) == words.size
@@ -225,7 +226,7 @@ def test_every_byte_of_every_fresh_word_is_drawn(shape: tuple[int, int], monkeyp
     """Memory that was never written would hold what was there before."""
     monkeypatch.setattr(np, "empty", np.zeros)
     drawn = np.array(
-        [SystemRandomness().words(np.zeros((shape[0], 2)), shape[1], "").view(np.uint8).ravel() for _ in range(12)]
+        [SYSTEM.words(np.zeros((shape[0], 2)), shape[1], "").view(np.uint8).ravel() for _ in range(12)]
     )
     assert drawn.shape == (12, 16 * shape[0])
     # Twelve bytes that are drawn are never all the same.
@@ -262,7 +263,7 @@ def test_a_mask_of_records_has_one_entry_per_label(count: int) -> None:
 
 
 def test_further_words_of_a_generator_and_of_the_system_are_fresh_pairs() -> None:
-    for source in (as_randomness(7, 1), SystemRandomness()):
+    for source in (as_randomness(7, 1), SYSTEM):
         pairs = [source.further(0, POINTS[0], "p", number) for number in range(50)]
         words = [word for pair in pairs for word in pair]
         assert [len(pair) for pair in pairs] == [2] * 50

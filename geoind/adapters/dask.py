@@ -5,23 +5,22 @@ is keyed by record, so every run gives the same reports. Rows are counted before
 partition with other rows than those counted gives no reports.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Unpack
 
 import geopandas
 import numpy as np
 import pyarrow as pa
 
-from geoind.adapters.frames import array_of, refuse_index, reported, table_of
-from geoind.budgets.persons import PersonReports
+from geoind.adapters.geopandas import array_of, refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
 from geoind.tables.columns import persons_in, plain, seconds_of
-from geoind.tables.parts import Part
+from geoind.tables.parts import Part, decide_release
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Release, decide_release
+from geoind.tables.release import Release
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -88,13 +87,12 @@ def obfuscate(
     rows = _projected(frame, table.recipe, set(batch.schema.names))
     # Frozen: Dask would cut the frame otherwise, depending on what follows in a plan.
     parts = list(enumerate(rows.to_delayed()))
-    counts = [dask.delayed(_count)(part, table.recipe, number, ledger is not None) for number, part in parts]
 
-    def tags(release: Release) -> Iterator[PersonReports]:
-        small = dask.delayed(release.sent(), traverse=False)
-        return iter(dask.compute(*(dask.delayed(_tags)(part, small, number) for number, part in parts)))
+    def on_parts(work: Callable[[Part, list[pa.RecordBatch]], Any]) -> Any:
+        sent = dask.delayed(work, traverse=False)
+        return dask.compute(*(dask.delayed(_worked)(part, table.recipe, number, sent) for number, part in parts))
 
-    release = decide_release(table, dask.compute(*counts), tags, ledger, job, SHUFFLE)
+    release = decide_release(table, on_parts, ledger, job, SHUFFLE)
     small = dask.delayed(release.sent(), traverse=False)
     drawn = [dask.delayed(_drawn)(part, small, number) for number, part in parts]
     # Of categories, each partition has those of its own rows.
@@ -137,16 +135,11 @@ def _part(rows: Any, recipe: Recipe, number: int) -> tuple[Any, Part, pa.RecordB
     return rows, Part(table, name=f"partition {number}"), batch
 
 
-def _count(rows: Any, recipe: Recipe, number: int, charged: bool) -> Count:
+def _worked(rows: Any, recipe: Recipe, number: int, work: Callable[[Part, list[pa.RecordBatch]], Any]) -> Any:
     rows, part, batch = _part(rows, recipe, number)
-    count = part.count([batch], charged=charged)
+    found = work(part, [batch])
     refuse_index(rows, part.table, batch)
-    return count
-
-
-def _tags(rows: Any, release: Release, number: int) -> PersonReports:
-    _, part, batch = _part(rows, release.recipe, number)
-    return part.tags([batch], release)
+    return found
 
 
 def _drawn(rows: Any, release: Release, number: int) -> Any:

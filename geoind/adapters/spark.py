@@ -20,15 +20,14 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 import pyarrow as pa
 
-from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
-from geoind.tables.parts import Part
+from geoind.tables.parts import Part, decide_release
 from geoind.tables.recipe import Missing, Options, Recipe, with_options
-from geoind.tables.release import Release, decide_release
+from geoind.tables.release import Release
 from geoind.tables.stream import joined, sql_function
 from geoind.tables.table import Table
 
@@ -113,13 +112,11 @@ def obfuscate(
         rows, names = _together(rows, names, recipe)
     parts = _parts_of(recipe, below, names)
 
-    def tags(release: Release) -> Iterator[PersonReports]:
-        small = release.sent()
-        return _collected(rows, parts, lambda part, batches: part.tags(batches, small))
+    def on_parts(work: Callable[[Part, Batches], Result]) -> Iterator[Result]:
+        # Of a frame without partitions the columns are known, too.
+        return chain([work(Part(table), ())], _collected(rows, parts, work))
 
-    charged = ledger is not None
-    counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
-    release = decide_release(table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
+    release = decide_release(table, on_parts, ledger, job, SHUFFLE)
     reports = _drawn(rows, names, parts, release.sent(), frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record
@@ -260,8 +257,7 @@ def _projected(frame: "DataFrame", table: Table, root: str | None) -> "tuple[Dat
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, expr
 
-    clocks = table.clocks(pa.RecordBatch.from_pylist([], schema=table.schema))
-    names = list(dict.fromkeys([*table.needed, *clocks]))
+    names = table.read_from(pa.RecordBatch.from_pylist([], schema=table.schema))
     points = {field.name: getattr(field.dataType, "srid", -1) for field in frame.schema if _is_geometry(field)}
     columns = []
     for name in names:

@@ -17,7 +17,7 @@ from scipy.special import betaincinv
 from geoind.arrays import ArrayLike, FloatArray, as_points
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
-from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
+from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.projection import Projection
 
 __all__ = [
@@ -183,11 +183,11 @@ def _caller(
     if hasattr(mechanism, "sample"):
         if rng is None:
             return mechanism.sample
-        source = as_randomness(rng, 0)
-        # A generator continues from call to call; a seed would start again.
-        return partial(
-            mechanism.sample, rng=source.generator if isinstance(source, SimulatedRandomness) else source
-        )
+        source: RandomnessLike = as_randomness(rng, 0)
+        if isinstance(rng, (int, np.integer, np.random.Generator)):
+            # A generator continues from call to call; a seed would start again.
+            source = np.random.default_rng(rng)
+        return partial(mechanism.sample, rng=source)
     if not callable(mechanism):
         raise InvalidInputError("mechanism must have a sample method or be callable")
     return mechanism

@@ -44,7 +44,7 @@ from geoind.mechanisms.noise import (
 )
 from geoind.mechanisms.protocol import Space
 from geoind.parallel import over_blocks
-from geoind.randomness import Randomness, RandomnessLike, SystemRandomness, Words, as_randomness, words_by_block
+from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness, words_by_block
 from geoind.space.lattice import DECIMALS, half_diagonal, nearest_places, wrapped
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class _GlobeDraws:
                 and abs(north) < TEMPERATE
             ):
                 return wrapped(column, self.decimals), row / scale
-        return self.exactly(lon, lat, first, second, further or SystemRandomness(), 0)
+        return self.exactly(lon, lat, first, second, further or as_randomness(None, 1), 0)
 
     def exactly(
         self, lon: float, lat: float, first: int, second: int, source: Randomness, row: int

@@ -415,3 +415,49 @@ def _of_one(text: str | None) -> float:
         aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
         return (aware - BEGIN) // MICROSECOND / 1e6
     return np.nan
+
+
+ROWS = 256
+"""Rows that stand for a batch where its values are looked at."""
+
+
+def sampled_rows(count: int) -> IntArray:
+    """Return numbers of rows from all over a batch of so many."""
+    return np.linspace(0, count - 1, min(ROWS, count)).astype(np.int64)
+
+
+MOST_CLOCKS = 4
+SINCE_1970 = ((6.3e8, 2.2e9), (6.3e11, 2.2e12))
+"""Seconds and milliseconds of the years 1990 to 2039. A wider range has more numbers that are no times: positions
+along a Hilbert curve have 32 bits."""
+CLOCK_NAMES = re.compile(r"time|date|stamp|epoch|utc|seconds|(^|[_\W])(at|ts|t)$", re.IGNORECASE)
+"""Names of columns of numbers that may be seconds since 1970: identifiers look like them."""
+
+
+def clock_columns(batch: pa.RecordBatch) -> list[str]:
+    """Return the columns whose values are times: dates, ISO 8601 texts, or seconds or milliseconds since 1970.
+
+    Examples
+    --------
+    >>> rows = {"begun": ["2024-05-01 08:00"], "fare": ["7.50"], "time": [1.7e9], "parcel": [1_700_000_000]}
+    >>> clock_columns(pa.RecordBatch.from_pydict(rows))
+    ['begun', 'time']
+    """
+    # From all over the batch: rows that are sorted by a number begin in a narrow range of it.
+    rows = indices_of(sampled_rows(len(batch)))
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return [name for name, column in columns if _is_clock(name, column, rows)][:MOST_CLOCKS]
+
+
+def _is_clock(name: str, column: pa.Array, rows: pa.Array) -> bool:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return True
+    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return False
+    values = plain(picked(column, rows)).drop_null()
+    numbers = not is_text(kind) or any(text.strip("0123456789.eE+ ") == "" for text in values.to_pylist())
+    if numbers and CLOCK_NAMES.search(name) is None:
+        return False
+    moments, _, _ = seconds_of(values)
+    return bool(len(moments)) and any(bool(np.all((moments > low) & (moments < high))) for low, high in SINCE_1970)

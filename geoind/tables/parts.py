@@ -7,8 +7,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +18,10 @@ from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
-from geoind.tables.checks import RowOrder
 from geoind.tables.columns import column_of, rows_of
+from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.record import PARQUET_KEY
-from geoind.tables.release import BOUNDING, Count, Release, decide_release, innermost, turns_of
+from geoind.tables.release import BOUNDING, Count, Release, innermost, turns_of
 from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description
 
@@ -42,6 +41,9 @@ OnProblems = Callable[[pa.RecordBatch, Mapping[int, str]], None]
 
 Reports = tuple[pa.RecordBatch, IntArray, tuple[FloatArray, ...]]
 """The columns that leave; the number of each row in the batch that was given; degrees of each place of a row."""
+
+
+OnParts = Callable[[Callable[["Part", Iterable[pa.RecordBatch]], Any]], Iterable[Any]]
 
 
 class Part:
@@ -72,8 +74,7 @@ class Part:
     def __init__(self, table: Table, sessions: "TraceSessions | None" = None, name: str = "") -> None:
         self.table, self.name = table, name
         self._sessions = sessions
-        self._cells: dict[str, FloatArray] = {}
-        self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
+        self._remembered: list[Examined] | None = None
         self.drawn = 0
 
     def count(
@@ -91,61 +92,54 @@ class Part:
             What happens to bad rows; by default they are an error.
         """
         recipe, table = self.table.recipe, self.table
-        found = Count(orders=[RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places])
-        sessions, clocks = self._new_sessions(), None
-        for number, (examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
+        found = Count(kept=frozenset(recipe.keep) & frozenset(table.schema.names))
+        if recipe.order != "keep" and recipe.time is None:
+            found.orders = [RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places]
+        sessions, clocks = self._new_sessions(), list[str]()
+        for number, examined in enumerate(self._examined(batches, on_problems, sessions), 1):
             if number == 1:
                 found.exact_times = frozenset(table.exact_times(examined.batch))
+                clocks = table.clocks(examined.batch)
             if number & (number - 1) == 0:
                 # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
                 table.refuse_copies(examined)
             found.rows.update(dict(enumerate(np.bincount(examined.reports_per_row).tolist())))
-            if recipe.order != "keep" and recipe.time is None:
-                clocks = table.clocks(examined.batch) if clocks is None else clocks
-                times = examined.batch.select(clocks).columns
-                for order, truth in zip(found.orders, examined.truths, strict=True):
-                    order.add(truth, times, examined.codes)
+            times = examined.batch.select(clocks).columns
+            for order, truth in zip(found.orders, examined.truths, strict=False):
+                order.add(truth, times, examined.codes)
             if sessions is not None:
-                found.persons.update(self._answered(examined, sessions, charged=charged))
+                found.persons.update(self._answered(examined.placed, sessions, charged=charged))
             elif examined.codes is not None:
-                self._count_persons(found, examined, examined.codes, source)
+                self._count_persons(found, examined, examined.codes)
         if sessions is not None:
-            found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
+            found.costs = dict(sessions.costs)  # type: ignore[arg-type]
         for order in found.orders:
             order.finish()
-        found.kept = frozenset(recipe.keep) & frozenset(table.schema.names)
         found.digests = frozenset([self._digest])
         return found
 
     def _answered(self, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> PersonReports:
         """Return the answers of sessions, and with a charge the tags of these answers."""
-        steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
-        answers = sessions.report(*steps)
+        answers, tags = sessions.report(*examined.steps), None
         if charged and self.table.recipe.key is not None:
             from geoind.traces.many import tags_of_answers
 
-            tags = tags_of_answers(*steps, answers, self.table.recipe.key.read())
-        return PersonReports.of(*steps[:2], np.ones(len(answers), np.int64), tags)
+            tags = tags_of_answers(*examined.steps, answers, self.table.recipe.key.read())
+        return PersonReports.of(*examined.steps[:2], np.ones(len(answers), np.int64), tags)
 
-    def _count_persons(self, found: Count, examined: Examined, codes: IntArray, source: KeyedRandomness) -> None:
+    def _count_persons(self, found: Count, examined: Examined, codes: IntArray) -> None:
         """Count the reports of each person; of cells, their tokens; of rows to be left out, the smallest tags."""
-        recipe, per_row, names = self.table.recipe, examined.reports_per_row, examined.names
+        recipe = self.table.recipe
         if recipe.same_place is not None:
-            for name, _, tokens, _ in self._cells_of(examined, codes):
+            for name, _, tokens, _ in self._cells_of(examined):
                 found.seen.setdefault(name, set()).update(tokens)
             return
-        found.persons.update(PersonReports.of(names, codes, per_row, None))
-        if (most := recipe.most_rows) is None:
-            return
-        tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
-        order = used[np.lexsort((tags[used], codes[used]))]
-        both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
-        starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
-        for start, end in pairwise([*starts, len(order)]):
-            name = names[codes[order[start]]]
-            pairs = both[start : min(end, start + most + 1)]
-            known = found.smallest.get(name)
-            found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
+        found.persons.update(PersonReports.of(examined.names, codes, examined.reports_per_row, None))
+        if (most := recipe.most_rows) is not None:
+            tags, reports = turns_of(examined.source, BOUNDING), examined.reports_per_row
+            for name, rows in _by_person(examined):
+                pairs = zip(tags[rows].tolist(), reports[rows].tolist(), strict=True)
+                found.smallest[name] = sorted([*found.smallest.get(name, ()), *pairs])[: most + 1]
 
     def tags(self, batches: Iterable[pa.RecordBatch], release: Release) -> PersonReports:
         """Return the reports that each person will be in, and which: what a ledger is charged for once.
@@ -153,9 +147,9 @@ class Part:
         They are computed and not kept.
         """
         total = PersonReports()
-        for examined, source in self._examined(batches, _ignore, None):
-            chosen, keyed = release.chosen(examined, source)
-            tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
+        for examined in self._examined(batches, _ignore, None):
+            chosen = release.chosen(examined)
+            tags = tags_of(chosen.truths, self._drawn(chosen), release.recipe.mechanism, chosen.source)
             if chosen.codes is not None:
                 total.update(PersonReports.of(chosen.names, chosen.codes, chosen.reports_per_row, tags))
         self._refuse_changes(release)
@@ -176,29 +170,19 @@ class Part:
         sessions = self._new_sessions()
         made, turns = list[Reports](), list[Words]()
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
-        for examined, source in self._examined(batches, on_problems, sessions):
-            chosen, keyed = release.chosen(examined, source)
-            reports = self._drawn(chosen, keyed, sessions)
+        for examined in self._examined(batches, on_problems, sessions):
+            chosen = release.chosen(examined)
+            reports = self._drawn(chosen, sessions)
             batch = self.table.reported(chosen, reports if places else ()).replace_schema_metadata(about)
             self.drawn += int(chosen.reports_per_row.sum())
             if release.recipe.order == "shuffle":
                 made.append((batch, chosen.rows, tuple(reports)))
-                turns.append(turns_of(keyed, "order of rows"))
+                turns.append(turns_of(chosen.source, "order of rows"))
             else:
                 yield batch, chosen.rows, tuple(reports)
         self._refuse_changes(release)
         if made:
             yield _shuffled(made, turns)
-
-    def released(
-        self, batches: Callable[[], Iterable[pa.RecordBatch]], ledger: Budget | None, label: str
-    ) -> Release:
-        """Return the decisions about a release of this part alone, whose batches a function gives, and charge."""
-
-        def counts() -> Iterator[Count]:
-            yield self.count(batches(), charged=ledger is not None)
-
-        return decide_release(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
 
     def _refuse_changes(self, release: Release) -> None:
         # A partition without rows is not always counted.
@@ -210,45 +194,48 @@ class Part:
 
     def _examined(
         self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
-    ) -> Iterator[tuple[Examined, KeyedRandomness]]:
-        """Yield the good rows of batches and their randomness; keep a digest of all.
+    ) -> Iterator[Examined]:
+        """Yield the good rows of batches; keep a digest of all.
 
         Rows that were counted and fit into memory are not read again.
         """
-        total, rows, self._first = 0, 0, 0
+        self._first = total = rows = size = 0
         if self._remembered is not None:
             yield from self._remembered
             return
-        size, kept = 0, list[tuple[Examined, KeyedRandomness]]()
+        # Sessions do not go back.
+        kept = list[Examined]() if sessions is None else None
         for batch in batches:
-            examined = self.table.examine(batch)
+            examined = self.table.examine(batch, self._first)
             if sessions is not None:
-                present = np.flatnonzero(examined.reports_per_row)
-                flaws = sessions.flaws(*examined.only(present).steps)
-                examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
+                placed = examined.placed
+                flaws = sessions.flaws(*placed.steps)
+                examined = examined.without({int(placed.rows[row]): reason for row, reason in flaws.items()})
             if examined.problems:
                 (on_problems or self._raise_first)(batch, examined.problems)
-            source = self.table.randomness(examined, self._first)
-            total += self._sum(examined, source)
+            total += self._sum(examined)
             rows += len(examined.rows)
             size += batch.nbytes + 16 * len(batch) * len(examined.truths)
-            if size > REMEMBERED or sessions is not None or examined.problems:
-                # Bad rows are handled at each reading, and sessions do not go back.
-                size, kept = REMEMBERED + 1, []
+            # Bad rows are handled at each reading.
+            if kept is None or size > REMEMBERED or examined.problems:
+                kept = None
             else:
-                kept.append((examined, source))
-            yield examined, source
+                kept.append(examined)
+            yield examined
             self._first += len(batch)
-        self._digest = self._digested(rows, total)
-        self._remembered = kept if size <= REMEMBERED else None
+        key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
+        self._digest = hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
+        self._remembered = kept
 
     def _raise_first(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
         row, position = next(iter(problems)), self.table.position
         number = self._first + row if position is None else column_of(batch, position)[row].as_py()
         refuse_row(problems, number, self.name)
 
-    def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
+    @staticmethod
+    def _sum(examined: Examined) -> int:
         """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
+        source = examined.source
         if examined.times is not None:
             # Rows of several persons at one time come in any order.
             source = KeyedRandomness(source.key, np.ascontiguousarray(examined.times).view(np.int64))
@@ -261,41 +248,26 @@ class Part:
             words *= names[examined.codes] * np.uint64(2) + np.uint64(1)
         return int(words.sum(dtype=np.uint64))
 
-    def _digested(self, rows: int, total: int) -> str:
-        key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
-        return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
-
-    def _drawn(
-        self, examined: Examined, source: KeyedRandomness, sessions: "TraceSessions | None" = None
-    ) -> list[FloatArray]:
+    def _drawn(self, examined: Examined, sessions: "TraceSessions | None" = None) -> list[FloatArray]:
         """Return the reports of each place that a row has, NaN where it has none."""
         recipe, reports = self.table.recipe, np.full_like(examined.truths[0], np.nan)
         if sessions is not None:
-            present = np.flatnonzero(examined.reports_per_row)
-            reports[present] = sessions.report(*examined.only(present).steps)
+            reports[examined.reports_per_row > 0] = sessions.report(*examined.placed.steps)
             return [reports]
-        if recipe.same_place is not None and examined.codes is not None:
-            for name, rows, tokens, centres in self._cells_of(examined, examined.codes):
-                cells = zip(tokens, centres, strict=True)
-                new = {token: centre for token, centre in cells if token not in self._cells}
-                if new:
-                    made = self._memory.reports(name, list(new), list(new.values()), recipe.mechanism)
-                    self._cells |= dict(zip(new, made, strict=True))
-                reports[rows] = [self._cells[token] for token in tokens]
+        if recipe.same_place is not None:
+            for name, rows, tokens, centres in self._cells_of(examined):
+                reports[rows] = self._memory.reports(name, tokens, centres, recipe.mechanism)
             return [reports]
         numbered = enumerate(examined.truths)
-        return [drawn(truth, recipe.mechanism, key_of(source, number)) for number, truth in numbered]
+        return [drawn(truth, recipe.mechanism, key_of(examined.source, number)) for number, truth in numbered]
 
     def _cells_of(
-        self, examined: Examined, codes: IntArray
+        self, examined: Examined
     ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
         """Yield for each person the rows with a place, and the tokens and centres of their cells."""
-        places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
-        order = present[np.argsort(codes[present], kind="stable")]
-        for rows in filter(len, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
-            name = examined.names[codes[rows[0]]]
-            mechanism = self.table.recipe.mechanism
-            cells = [self._memory.cell_of(name, lon, lat, mechanism) for lon, lat in places[rows].tolist()]
+        for name, rows in _by_person(examined):
+            mechanism, places = self.table.recipe.mechanism, examined.truths[0][rows].tolist()
+            cells = [self._memory.cell_of(name, lon, lat, mechanism) for lon, lat in places]
             yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
 
     @cached_property
@@ -304,6 +276,45 @@ class Part:
 
         recipe = self.table.recipe
         return SamePlace(b"" if recipe.key is None else recipe.key.read(), recipe.same_place or 0.0)
+
+
+def _by_person(examined: Examined) -> Iterator[tuple[str, IntArray]]:
+    """Yield the persons and their rows with a place."""
+    present = np.flatnonzero(examined.reports_per_row)
+    codes = np.zeros(len(examined.rows), np.int64) if examined.codes is None else examined.codes
+    order = present[np.argsort(codes[present], kind="stable")]
+    for rows in filter(len, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
+        yield examined.names[codes[rows[0]]], rows
+
+
+def decide_release(
+    table: Table, on_parts: OnParts, ledger: Budget | None, label: str, shuffle: str = SHUFFLE
+) -> Release:
+    """Return the decisions about a release from the counts of its parts, and charge for their tags.
+
+    Parameters
+    ----------
+    table : Table
+        The recipe, and the schema of the parts.
+    on_parts : callable
+        Calls a function with each part and its batches, where they are, and returns what it returns.
+    ledger : Ledger, optional
+        Charges all persons for their reports, or none.
+    label : str
+        The label of the charge.
+    shuffle : str
+        How rows are shuffled, for messages.
+    """
+    recipe, charged, total = table.recipe, ledger is not None, Count()
+    if charged:
+        recipe.require_person_column()
+    for count in on_parts(lambda part, batches: part.count(batches, charged=charged)):
+        total.merge(count, recipe.most_rows)
+    release = Release.of(recipe, total, table, shuffle)
+    if ledger is not None:
+        sent = release.sent()
+        release.charge(ledger, lambda _: on_parts(lambda part, batches: part.tags(batches, sent)), label)
+    return release
 
 
 def drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> FloatArray:

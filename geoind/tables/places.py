@@ -13,19 +13,8 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.space.crs import CODE, LONLAT, as_crs, from_lonlat, parsed_crs, same_crs, to_lonlat
-from geoind.tables.columns import (
-    JSON_TEXT,
-    Flags,
-    column_of,
-    finite,
-    floats_of,
-    is_binary,
-    is_text,
-    listed,
-    nulls,
-    only_column,
-    plain_type,
-)
+from geoind.tables import columns as arrow
+from geoind.tables.columns import Flags, column_of, is_binary, is_text, listed, nulls, only_column
 
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
@@ -99,41 +88,19 @@ class Points:
 
     def read(self, batch: pa.RecordBatch) -> tuple[FloatArray, Flaws]:
         """Return (n, 2) degrees, NaN in rows without a point, and bad rows."""
-        storage = self._storage(batch)
-        gone, flaws = nulls(storage), Flaws()
-        if is_binary(storage.type) and _plain_wkb(storage) is None:
-            # Slow to import, and seldom needed.
-            import shapely
-
-            texts = np.asarray(storage.to_pylist(), dtype=object)
-            shapes = np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
-            if any(
-                not same_crs(crs_of(self), f"EPSG:{srid}")
-                for srid in np.unique(shapely.get_srid(shapes))
-                if srid > 0
-            ):
-                raise InvalidInputError(f"column {self.geometry!r} has another CRS than its own geometries")
-            kinds, missing = shapely.get_type_id(shapes), gone | np.asarray(shapely.is_empty(shapes))
-            points = (kinds == 0) & ~missing
-            values = np.full((len(storage), 2), np.nan)
-            values[points] = shapely.get_coordinates(shapes[points])
-            flaws = [
-                ((kinds == -1) & ~missing, "geometry must be WKB"),
-                ((kinds > 0) & ~missing, "geometry must be a point"),
-            ]
-            present = points
-        else:
-            values = self._coordinates(storage)
-            values[gone] = np.nan
-            missing = np.asarray(gone | (np.isnan(values[:, 0]) & np.isnan(values[:, 1])))
-            present = ~missing
+        column = column_of(batch, self.geometry or "")
+        storage = column.storage if isinstance(column, pa.ExtensionArray) else column
+        values, flaws = self._of_wkb(storage) if is_binary(storage.type) else (self._of_geoarrow(storage), Flaws())
+        values[nulls(storage)] = np.nan
+        bad = np.logical_or.reduce([rows for rows, _ in flaws])
+        missing = np.asarray(np.isnan(values[:, 0]) & np.isnan(values[:, 1]) & ~bad)
         degrees = to_lonlat(values, crs_of(self))
         on_earth = (np.abs(degrees[:, 0]) <= 180) & (np.abs(degrees[:, 1]) <= 90)
         return degrees, [
             *flaws,
             (missing, f"geometry{EMPTY}"),
-            (present & ~finite(values), "point must be finite"),
-            (finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
+            (~(missing | bad | arrow.finite(values)), "point must be finite"),
+            (arrow.finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
         ]
 
     def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
@@ -149,25 +116,36 @@ class Points:
         buffers = [_valid(degrees[:, 0]), pa.py_buffer(points)]
         return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
 
-    def _storage(self, batch: pa.RecordBatch) -> pa.Array:
-        column = column_of(batch, self.geometry or "")
-        return column.storage if isinstance(column, pa.ExtensionArray) else column
+    def _of_wkb(self, storage: pa.Array) -> tuple[FloatArray, Flaws]:
+        """Return (n, 2) coordinates, NaN where there are none, and which rows hold no point, and why."""
+        values, gone = np.full((len(storage), 2), np.nan), nulls(storage)
+        if (plain := _plain_wkb(storage)) is not None:
+            values[~gone] = plain["xy"]
+            return values, []
+        # Slow to import, and seldom needed.
+        import shapely
 
-    def _coordinates(self, storage: pa.Array) -> FloatArray:
-        """Return (n, 2) coordinates of plain WKB or GeoArrow points; any numbers where they are null."""
+        texts = np.asarray(storage.to_pylist(), dtype=object)
+        shapes = np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
+        srids = [srid for srid in np.unique(shapely.get_srid(shapes)) if srid > 0]
+        if not all(same_crs(crs_of(self), f"EPSG:{srid}") for srid in srids):
+            raise InvalidInputError(f"column {self.geometry!r} has another CRS than its own geometries")
+        kinds, present = shapely.get_type_id(shapes), ~(gone | np.asarray(shapely.is_empty(shapes)))
+        points = (kinds == 0) & present
+        values[points] = shapely.get_coordinates(shapes[points])
+        invalid, other = (kinds == -1) & present, (kinds > 0) & present
+        return values, [(invalid, "geometry must be WKB"), (other, "geometry must be a point")]
+
+    def _of_geoarrow(self, storage: pa.Array) -> FloatArray:
+        """Return (n, 2) coordinates of GeoArrow points; any numbers where they are null."""
         kind = storage.type
         # A height or a measure (time, distance along a road) shows the place, so it must not pass.
         refusal = f"column {self.geometry!r} must hold points of x and y only, got "
-        plain = _plain_wkb(storage) if is_binary(kind) else None
-        if plain is not None:
-            values = np.full((len(storage), 2), np.nan)
-            values[~nulls(storage)] = plain["xy"]
-            return values
         if pa.types.is_struct(kind):
             names = [kind.field(number).name for number in range(kind.num_fields)]
             if names != ["x", "y"]:
                 raise InvalidInputError(f"{refusal}a struct of {names}")
-            return np.column_stack([floats_of(storage.field(number)) for number in range(2)])
+            return np.column_stack([arrow.floats_of(storage.field(number)) for number in range(2)])
         if pa.types.is_fixed_size_list(kind):
             if not pa.types.is_floating(kind.value_type) or kind.list_size != 2:
                 size = kind.list_size if pa.types.is_floating(kind.value_type) else kind.value_type
@@ -291,7 +269,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> tuple[FloatArray, Flags]:
     # Whole numbers cannot hold the reports; half floats cannot hold degrees.
     if not (pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
         raise InvalidInputError(f"column {name!r} must be float, decimal or text, got {kind}")
-    return floats_of(column), nulls(column)
+    return arrow.floats_of(column), nulls(column)
 
 
 def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
@@ -299,7 +277,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
     column = column.cast(pa.large_string())
     try:
         # Nearly always all rows are numbers; a column that has others is looked at a second time.
-        return floats_of(column.cast(pa.float64())), nulls(column)
+        return arrow.floats_of(column.cast(pa.float64())), nulls(column)
     except pa.ArrowInvalid:
         # JSON members are texts in quotes where they are texts.
         trimmed = pc.utf8_trim(column, characters=' "\t')
@@ -307,7 +285,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
         empty = np.asarray(pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
         number = pc.match_substring_regex(trimmed, NUMBER)
         values = pc.if_else(number, trimmed, None).cast(pa.float64())
-        return floats_of(values), empty
+        return arrow.floats_of(values), empty
 
 
 def decimal_text(values: FloatArray, decimals: int) -> pa.Array:
@@ -381,8 +359,10 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[L
     points = {place.geometry or "": place.crs for place in places if isinstance(place, Points)}
     fields, wanted, geo = [], set(names), _geo(schema)
     for each in (field for field in schema if field.name in wanted):
-        kind = plain_type(each.type)
-        metadata: dict[str, str] | None = {JSON_TEXT.decode(): "1"} if JSON_TEXT in (each.metadata or {}) else None
+        kind = arrow.plain_type(each.type)
+        metadata: dict[str, str] | None = (
+            {arrow.JSON_TEXT.decode(): "1"} if arrow.JSON_TEXT in (each.metadata or {}) else None
+        )
         if each.name in points:
             kind = reported_type(each.type)
             about = json.dumps({"crs": _without_notes(points[each.name])})

@@ -2,7 +2,7 @@
 
 import inspect
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
@@ -181,16 +181,14 @@ class Recipe:
         if given.get("person") is None:
             raise InvalidInputError(WHOSE)
         names = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
-        noise: dict[str, Any] = {name: given.get(name) for name in names}
-        mechanism = choose_mechanism(**noise)
-        if given.get("time") is None and given.get("method") is not None:
+        given["mechanism"] = choose_mechanism(**{name: given.get(name) for name in names})
+        if given.get("time") is not None:
+            given["method"] = method_of(given.get("method"), given["mechanism"])
+        elif given.get("method") is not None:
             raise InvalidInputError("`method=` is for traces: give `time=`")
         given.pop("epsilon", None)
-        given["mechanism"] = mechanism
         given["places"] = places_of(*(given.pop(name, None) for name in ("lon", "lat", "geometry", "crs")))
         given["keep"] = column_names(given.get("keep", ()), "keep")
-        if given.get("time") is not None:
-            given["method"] = method_of(given.get("method"), mechanism)
         if given.get("zones") is not None:
             from geoind.traces.zones import zones_of_persons
 
@@ -201,62 +199,52 @@ class Recipe:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.person, (str, _PrivacyUnit)):
-            raise InvalidInputError(f"{WHOSE}; got {type(self.person).__name__}")
-        if self.missing not in ("raise", "keep"):
-            raise InvalidInputError(f"`missing=` must be 'raise' or 'keep', got {self.missing!r}")
-        if self.order not in ("raise", "shuffle", "keep"):
-            raise InvalidInputError(f"`order=` must be 'raise', 'shuffle' or 'keep', got {self.order!r}")
-        most = self.reports_per_person
-        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
-            raise InvalidInputError(f"`reports_per_person=` must be a whole number from 1, got {most!r}")
-        if self.most_rows == 0:
-            raise InvalidInputError(
-                f"`reports_per_person=` must be at least {len(self.places)}: a row has as many"
-            )
-        if most is not None and self.person is EACH_ROW:
-            raise InvalidInputError("`reports_per_person=` needs the persons: with EACH_ROW each has one row")
-        if (self.reports or 1) > 1 and self.person is EACH_ROW:
-            raise InvalidInputError("`reports=` is for several reports of a person: with EACH_ROW each has one")
-        if self.allow_total is not None:
-            as_positive(self.allow_total, "`allow_total=`")
+        for wrong, why in self._rules():
+            if wrong:
+                raise InvalidInputError(why)
+
+    def _rules(self) -> Iterator[tuple[bool, str]]:
+        """Yield whether a rule is broken, and the rule; each one may rely on those before it."""
+        most, each_row, several = self.reports_per_person, self.person is EACH_ROW, len(self.places) > 1
+        yield not isinstance(self.person, (str, _PrivacyUnit)), f"{WHOSE}; got {type(self.person).__name__}"
+        yield self.missing not in ("raise", "keep"), f"`missing=` must be 'raise' or 'keep', got {self.missing!r}"
+        orders = ("raise", "shuffle", "keep")
+        yield self.order not in orders, f"`order=` must be 'raise', 'shuffle' or 'keep', got {self.order!r}"
+        whole = isinstance(most, int) and not isinstance(most, bool) and most >= 1
+        yield not (whole or most is None), f"`reports_per_person=` must be a whole number from 1, got {most!r}"
+        yield self.most_rows == 0, f"`reports_per_person=` must be at least {len(self.places)}: a row has as many"
+        one = "with EACH_ROW each has one"
+        yield most is not None and each_row, f"`reports_per_person=` needs the persons: {one} row"
+        yield (self.reports or 1) > 1 and each_row, f"`reports=` is for several reports of a person: {one}"
+        for name in ("allow_total", "same_place"):
+            if getattr(self, name) is not None:
+                as_positive(getattr(self, name), f"`{name}=`")
         if self.same_place is not None:
-            as_positive(self.same_place, "`same_place=`")
-            self._check_same_place()
-        if self.zones is not None and self.time is None:
-            raise InvalidInputError("`zones=` is for traces: give `time=`")
-        for name in self.steps:
-            if name not in self.published:
-                raise InvalidInputError(f"`time_step=`: column {name!r} does not leave, so it has no step")
-        if self.time is not None:
-            self._check_trace()
-
-    def _check_same_place(self) -> None:
-        if self.person is EACH_ROW or self.time is not None or self.reports_per_person is not None:
-            raise InvalidInputError(
+            yield (
+                each_row or self.time is not None or most is not None,
                 "`same_place=` needs `person=`, the column that names the person, and goes without `time=` and "
-                "`reports_per_person=`"
+                "`reports_per_person=`",
             )
-        if not isinstance(self.mechanism, SphericalLaplace) or len(self.places) > 1:
-            raise InvalidInputError(
-                "`same_place=` needs `epsilon=`, or `level=` and `radius=`, and one place per row"
+            yield (
+                several or not isinstance(self.mechanism, SphericalLaplace),
+                "`same_place=` needs `epsilon=`, or `level=` and `radius=`, and one place per row",
             )
-
-    def _check_trace(self) -> None:
-        if self.id_column is not None:
-            raise InvalidInputError("person and time identify the steps of a trace: leave `id_column=` out")
-        if self.person is EACH_ROW:
-            raise InvalidInputError("a trace has several rows of a person: `person=` must name the column")
-        if self.person == self.time:
-            raise InvalidInputError("person and time of a trace must be two columns")
-        if self.order == "shuffle":
-            raise InvalidInputError("the rows of a trace are in the order of time: they cannot be shuffled")
-        if len(self.places) > 1:
-            raise InvalidInputError("a step of a trace is one place: give one `lon=` and one `lat=`")
-        if self.delta is not None or self.reports_per_person is not None:
-            raise InvalidInputError(
+        yield self.zones is not None and self.time is None, "`zones=` is for traces: give `time=`"
+        for name in self.steps:
+            leaves = name in self.published
+            yield not leaves, f"`time_step=`: column {name!r} does not leave, so it has no step"
+        if self.time is not None:
+            identified = "person and time identify the steps of a trace: leave `id_column=` out"
+            yield self.id_column is not None, identified
+            yield each_row, "a trace has several rows of a person: `person=` must name the column"
+            yield self.person == self.time, "person and time of a trace must be two columns"
+            ordered = "the rows of a trace are in the order of time: they cannot be shuffled"
+            yield self.order == "shuffle", ordered
+            yield several, "a step of a trace is one place: give one `lon=` and one `lat=`"
+            yield (
+                self.delta is not None or most is not None,
                 "`delta=`, `reports=` and `reports_per_person=` are for single places: the total of a trace is "
-                "that of its session"
+                "that of its session",
             )
 
     @property

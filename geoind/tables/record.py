@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self, TypeAlias, cast
 
 from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
 from geoind.mechanisms.protocol import Mechanism, off_site_level
@@ -38,41 +38,31 @@ COORDINATE = re.compile(r"(^|[^a-z])(lat|latitude|lon|lng|long|longitude)$", re.
 """The name of a column that may hold another location of the row: it is not offered to be kept."""
 
 
-def _number(least: float, most: float, *others: object) -> dict[str, Any]:
-    """Return the rule for numbers between two limits, whole ones if these are, and for other values."""
+Rule: TypeAlias = dict[str, Any]
+"""What a member must be, and a function that says whether a value is; None is valid where it is the default."""
+
+
+def _number(least: float, most: float, *, infinite: bool = False) -> Rule:
+    """Return the rule for numbers between two limits, whole ones if these are, and perhaps infinity."""
     whole = isinstance(least, int)
     kinds, name, show = (int, "a whole number", "d") if whole else ((int, float), "a number", "g")
 
     def valid(value: Any) -> bool:
         known = isinstance(value, kinds) and not isinstance(value, bool)
-        return value in others or (known and least <= value <= most)
+        return known and (least <= value <= most or (infinite and value == math.inf))
 
-    # JSON has no infinity: null stands for it.
-    read = (lambda value: math.inf if value is None else value) if math.inf in others else None
-    return {"valid": valid, "rule": f"{name} from {least:{show}} to {most:{show}}", "read": read}
+    return {"rule": f"{name} from {least:{show}} to {most:{show}}", "valid": valid}
 
 
-def _text(rule: str, pattern: str, *others: object) -> dict[str, Any]:
-    """Return the rule for texts of a pattern, and for other values."""
-    known = re.compile(pattern)
-    return {
-        "rule": rule,
-        "valid": lambda text: text in others or (isinstance(text, str) and known.fullmatch(text)),
-    }
+def _text(rule: str, pattern: str) -> Rule:
+    """Return the rule for texts of a pattern."""
+    return {"rule": rule, "valid": lambda text: isinstance(text, str) and re.fullmatch(pattern, text)}
 
 
-def _list(valid: Callable[[Any], bool]) -> dict[str, Any]:
-    """Return the rule for lists, also of lists."""
+def _columns(valid: Callable[[Any], bool]) -> Rule:
+    """Return the rule for lists of names of columns, or of what contains them."""
     rule = f"a list of names of columns, at most {LONGEST} characters each"
-    return {
-        "rule": rule,
-        "valid": lambda items: isinstance(items, tuple) and all(map(valid, items)),
-        "read": _tuple,
-    }
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(map(_tuple, value)) if isinstance(value, list) else value
+    return {"rule": rule, "valid": lambda items: isinstance(items, tuple) and all(map(valid, items))}
 
 
 def _is_name(value: object) -> bool:
@@ -85,26 +75,28 @@ def _is_place(value: Any) -> bool:
 
 
 def _is_step(value: Any) -> bool:
-    pair = isinstance(value, tuple) and len(value) == 2
-    return pair and _is_name(value[0]) and bool(_number(1.0, 1e9)["valid"](value[1]))
+    pair = isinstance(value, tuple) and len(value) == 2 and _is_name(value[0])
+    return pair and type(value[1]) in (int, float) and 1 <= value[1] <= 1e9
 
 
 class _Checked:
-    """Members that are checked by the rules of their fields, however they came here."""
+    """Members that are checked by their rules, however they came here."""
 
     def __post_init__(self) -> None:
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
-            if "valid" in each.metadata:
-                _check(each.name, value, each.metadata["valid"](value), each.metadata["rule"])
+            valid = (value is None and each.default is None) or each.metadata["valid"](value)
+            _check(each.name, value, valid, each.metadata["rule"])
 
     @classmethod
     def _read(cls, found: dict[str, Any]) -> Self:
         """Return what JSON has; members that it may lack have a default."""
-        known: dict[str, Any] = {}
+        known = {}
         for each in fields(cls):  # type: ignore[arg-type]
             if each.name in found:
-                known[each.name] = (each.metadata.get("read") or (lambda value: value))(found[each.name])
+                value = found[each.name]
+                # JSON has neither infinity nor tuples.
+                known[each.name] = math.inf if value is None and each.default is not None else _tuples(value)
             elif each.default is MISSING:
                 raise InvalidInputError(f"{each.name} must be there")
         return cls(**known)
@@ -113,6 +105,10 @@ class _Checked:
         """Return the members for JSON, without those that have their default."""
         named = [(each, getattr(self, each.name)) for each in fields(self)]  # type: ignore[arg-type]
         return {each.name: None if value == math.inf else value for each, value in named if value != each.default}
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,10 +132,10 @@ class PersonTotal(_Checked):
     """
 
     reports: int = field(metadata=_number(0, 10**12))
-    epsilon: float = field(metadata=_number(0.0, 1e24, math.inf))
-    level: float | None = field(default=None, metadata=_number(0.0, 1e12, None))
-    radius: float | None = field(default=None, metadata=_number(0.0, 1e9, None))
-    delta: float | None = field(default=None, metadata=_number(0.0, 1.0, None))
+    epsilon: float = field(metadata=_number(0.0, 1e24, infinite=True))
+    level: float | None = field(default=None, metadata=_number(0.0, 1e12))
+    radius: float | None = field(default=None, metadata=_number(0.0, 1e9))
+    delta: float | None = field(default=None, metadata=_number(0.0, 1.0))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,10 +143,8 @@ class PersonTotal(_Checked):
         _check("level, radius and delta", None, len(set(known)) == 1, "there together")
 
     @classmethod
-    def from_json(cls, members: object) -> Self:
+    def from_json(cls, members: dict[str, Any]) -> Self:
         """Return the total that a record has."""
-        if not isinstance(members, dict):
-            raise InvalidInputError("the total of a person must be an object")
         return cls._read(members)
 
     def to_json(self) -> dict[str, Any]:
@@ -165,6 +159,9 @@ class PersonTotal(_Checked):
             return text
         delta = f", delta {self.delta:.2g}" if self.delta else ""
         return f"{text} (level {self.level:.3g} within {self.radius:g} m{delta})"
+
+
+TOTAL: Rule = {"rule": "an object", "valid": lambda total: isinstance(total, PersonTotal)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,44 +226,40 @@ class ReleaseRecord(_Checked):
     mechanism: str = field(
         metadata=_text("a class name, such as SphericalLaplace", rf"({CLASS}\(){{0,9}}{CLASS}\){{0,9}}")
     )
-    epsilon: float = field(metadata=_number(1e-12, 1e12, math.inf))
-    level: float | None = field(default=None, metadata=_number(1e-12, MOST_LEVEL, None))
-    radius: float | None = field(default=None, metadata=_number(1e-6, 1e9, None))
+    epsilon: float = field(metadata=_number(1e-12, 1e12, infinite=True))
+    level: float | None = field(default=None, metadata=_number(1e-12, MOST_LEVEL))
+    radius: float | None = field(default=None, metadata=_number(1e-6, 1e9))
     reports: int = field(default=1, metadata=_number(1, 10**12))
     delta: float = field(default=0.0, metadata=_number(0.0, 1 - 1e-12))
-    sigma: float | None = field(default=None, metadata=_number(1e-6, 1e9, None))
-    off_site_level: float = field(default=0.0, metadata=_number(0.0, 1e12, math.inf))
+    sigma: float | None = field(default=None, metadata=_number(1e-6, 1e9))
+    off_site_level: float = field(default=0.0, metadata=_number(0.0, 1e12, infinite=True))
     decimals: int = field(metadata=_number(0, 15))
-    places: tuple[tuple[str, ...], ...] = field(default=(), metadata=_list(_is_place))
-    kept: tuple[str, ...] = field(default=(), metadata=_list(_is_name))
+    places: tuple[tuple[str, ...], ...] = field(default=(), metadata=_columns(_is_place))
+    kept: tuple[str, ...] = field(default=(), metadata=_columns(_is_name))
     unit: str = field(metadata=_text("column, each row or each file", "column|each row|each file"))
-    persons: int | None = field(default=None, metadata=_number(0, 10**12, None))
-    busiest: PersonTotal | None = field(default=None, metadata={"read": PersonTotal.from_json})
-    median: PersonTotal | None = field(default=None, metadata={"read": PersonTotal.from_json})
-    session: str | None = field(
-        default=None, metadata=_text("a method's numbers", r"\w[\w.+=(), -]{0,1999}", None)
-    )
-    fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12, None))
-    zones: int | None = field(default=None, metadata=_number(1, 10**12, None))
-    time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_list(_is_step))
-    cells: str | None = field(default=None, metadata=_text("h3:9 or geohash:7", r"(h3|geohash):[0-9]{1,2}", None))
-    key: str | None = field(default=None, metadata=_text("given or discarded", "given|discarded", None))
+    persons: int | None = field(default=None, metadata=_number(0, 10**12))
+    busiest: PersonTotal | None = field(default=None, metadata=TOTAL)
+    median: PersonTotal | None = field(default=None, metadata=TOTAL)
+    session: str | None = field(default=None, metadata=_text("a method's numbers", r"\w[\w.+=(), -]{0,1999}"))
+    fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12))
+    zones: int | None = field(default=None, metadata=_number(1, 10**12))
+    time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_columns(_is_step))
+    cells: str | None = field(default=None, metadata=_text("h3:9 or geohash:7", r"(h3|geohash):[0-9]{1,2}"))
+    key: str | None = field(default=None, metadata=_text("given or discarded", "given|discarded"))
     version: str = field(metadata=_text("a version", r"[0-9A-Za-z.+!_-]{1,64}"))
 
     @classmethod
-    def of(cls, mechanism: Mechanism, *, unit: str, **members: Any) -> Self:
+    def of(cls, mechanism: Mechanism, /, *, unit: str, **members: Any) -> Self:
         """Return the record of a release with a mechanism that reports lon/lat; other members as they are."""
-        return cls(
-            mechanism=_name(mechanism),
-            epsilon=float(mechanism.epsilon),
+        usual: dict[str, Any] = {
+            "mechanism": _name(mechanism),
+            "epsilon": float(mechanism.epsilon),
             # Next to an epsilon, an attribute sigma of another mechanism may mean anything.
-            sigma=_sigma(mechanism) if mechanism.epsilon == math.inf else None,
-            off_site_level=off_site_level(mechanism),
-            decimals=getattr(mechanism, "decimals", DECIMALS),
-            unit=unit,
-            version=__version__,
-            **members,
-        )
+            "sigma": _sigma(mechanism) if mechanism.epsilon == math.inf else None,
+            "off_site_level": off_site_level(mechanism),
+            "decimals": getattr(mechanism, "decimals", DECIMALS),
+        }
+        return cls(unit=unit, version=__version__, **(usual | members))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -291,7 +284,11 @@ class ReleaseRecord(_Checked):
             The name of the file that has it, for messages.
         """
         try:
-            return cls._read(as_object(text))
+            found = as_object(text)
+            for name in ("busiest", "median"):
+                if isinstance(found.get(name), dict):
+                    found[name] = PersonTotal.from_json(found[name])
+            return cls._read(found)
         except InvalidInputError as error:
             raise InvalidInputError(f"release record{'' if file is None else f' of {file!r}'}: {error}") from None
 

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget
 from geoind.randomness import KeyedRandomness, Words
-from geoind.tables.checks import SHUFFLE, RowOrder
+from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.recipe import EACH_ROW, Recipe, described
 from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
@@ -50,8 +51,8 @@ class Count:
         With `same_place`: the tokens of each person's cells.
     orders : list of RowOrder
         The order of the rows, by each of their places.
-    costs, spent : dict
-        Of traces: what the answers of each person's session cost, and their sum.
+    costs : dict
+        Of traces: what the answers of each person's session cost.
     digests : frozenset of str
         One for each part.
     kept : frozenset of str
@@ -66,7 +67,6 @@ class Count:
     seen: dict[str, set[str]] = field(default_factory=dict)
     orders: list[RowOrder] = field(default_factory=list)
     costs: dict[str, Mapping[float, int]] = field(default_factory=dict)
-    spent: dict[str, float] = field(default_factory=dict)
     digests: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     exact_times: frozenset[str] = frozenset()
@@ -89,7 +89,6 @@ class Count:
         for order, more in zip(self.orders, other.orders, strict=False):
             order.merge(more)
         self.costs |= other.costs
-        self.spent |= other.spent
         self.digests |= other.digests
         self.kept |= other.kept
         self.exact_times |= other.exact_times
@@ -128,9 +127,8 @@ class Release:
         for name in recipe.keep:
             if name not in count.kept:
                 raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
-        if recipe.order != "keep" and recipe.time is None:
-            for order in count.orders:
-                order.refuse(shuffle, shuffled=recipe.order == "shuffle")
+        for order in count.orders:
+            order.refuse(shuffle, shuffled=recipe.order == "shuffle")
         persons, cut, left_out = count.persons, dict[str, int](), 0
         if recipe.same_place is not None:
             persons = _of_cells(count.seen)
@@ -156,13 +154,13 @@ class Release:
         """How many reports there will be."""
         return self.count.reports - self.left_out
 
-    def chosen(self, examined: Examined, source: KeyedRandomness) -> tuple[Examined, KeyedRandomness]:
-        """Return the rows that leave, and their randomness."""
+    def chosen(self, examined: Examined) -> Examined:
+        """Return the rows that leave."""
         if examined.codes is None or not self.first_left_out:
-            return examined, source
+            return examined
         firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in examined.names], np.uint64)
-        leaves = (turns_of(source, BOUNDING) < firsts[examined.codes]) | (examined.reports_per_row == 0)
-        return examined.only(np.flatnonzero(leaves)), source.only(leaves)
+        leaves = turns_of(examined.source, BOUNDING) < firsts[examined.codes]
+        return examined.only(leaves | (examined.reports_per_row == 0))
 
     def sent(self) -> "Release":
         """Return what a task on another machine needs of the decisions."""
@@ -243,27 +241,35 @@ def mean_error(mechanism: Mechanism) -> float:
 
 def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:
     """Return the record; raise if the busiest person's total is refused."""
-    mechanism, zones = recipe.mechanism, 0
+    mechanism, costs, zones = recipe.mechanism, count.costs, 0
     if recipe.zones is not None:
         # The centre is one more report of the home in every release, although it is charged once.
-        centres = {zone.person_id: zone.epsilon for zone in recipe.zones if zone.person_id in count.costs}
+        centres = {zone.person_id: zone.epsilon for zone in recipe.zones if zone.person_id in costs}
         if not (zones := len(centres)):
             raise InvalidInputError("no person of `zones=` has a row: are the names the same?")
-        costs = {name: Counter(count.costs[name]) + Counter([epsilon]) for name, epsilon in centres.items()}
-        spent = {name: count.spent[name] + epsilon for name, epsilon in centres.items()}
-        count = replace(count, costs=count.costs | costs, spent=count.spent | spent)
+        costs = costs | {name: Counter(costs[name]) + Counter([epsilon]) for name, epsilon in centres.items()}
     totals: list[tuple[int, Mapping[float, int] | None]]
     if recipe.time is not None:
-        names = sorted(count.spent, key=count.spent.__getitem__)
+        names = sorted(costs, key=lambda name: _sum_of(costs[name]))
         many = len(names)
         # The last one is the busiest, then the median.
-        totals = [(persons.counts[names[at]], count.costs[names[at]]) for at in (-1, (many - 1) // 2) if names]
+        totals = [(persons.counts[names[at]], costs[names[at]]) for at in (-1, (many - 1) // 2) if names]
     else:
         having = count.rows if recipe.person is EACH_ROW else Counter(persons.counts.values())
         numbers = sorted(number for number in having if number and having[number])
         upto = list(accumulate(having[number] for number in numbers))
         many = upto[-1] if upto else 0
         totals = [(numbers[at], None) for at in (-1, bisect_left(upto, (many + 1) // 2)) if numbers]
+    empty = PersonTotal(reports=0, epsilon=0.0)
+    busiest, median = [_total(recipe, *total) for total in totals] or (empty, empty)
+    session: dict[str, Any] = {}
+    if recipe.method is not None:
+        session = {
+            "mechanism": type(recipe.method).__name__,
+            "epsilon": busiest.epsilon or float(mechanism.epsilon),
+            "session": described(recipe.method),
+            "fresh": float(mechanism.epsilon),
+        }
     record = ReleaseRecord.of(
         mechanism,
         unit=recipe.unit,
@@ -274,23 +280,19 @@ def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) 
         places=tuple(place.names for place in table.places),
         kept=recipe.published,
         persons=many,
+        busiest=busiest,
+        median=median,
         zones=zones or None,
         time_step=recipe.time_step or (),
         key="given" if recipe.key_given else "discarded",
+        **session,
     )
-    empty = PersonTotal(reports=0, epsilon=0.0)
-    busiest, median = [_total(recipe, *total) for total in totals] or (empty, empty)
-    record = replace(record, busiest=busiest, median=median)
-    if recipe.method is not None:
-        record = replace(
-            record,
-            mechanism=type(recipe.method).__name__,
-            epsilon=busiest.epsilon or float(mechanism.epsilon),
-            session=described(recipe.method),
-            fresh=float(mechanism.epsilon),
-        )
-    _refuse_total(recipe, record)
+    _refuse_total(recipe, busiest, record)
     return record
+
+
+def _sum_of(costs: Mapping[float, int]) -> float:
+    return math.fsum(epsilon * number for epsilon, number in costs.items())
 
 
 def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> PersonTotal:
@@ -304,7 +306,7 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
     from geoind.accounting.accountant import level_of_reports
     from geoind.mechanisms.spherical import SphericalLaplace
 
-    epsilon = reports * float(mechanism.epsilon) if costs is None else math.fsum(e * n for e, n in costs.items())
+    epsilon = reports * float(mechanism.epsilon) if costs is None else _sum_of(costs)
     try:
         if costs is None:
             level = level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
@@ -316,10 +318,9 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
     return PersonTotal(reports=reports, epsilon=epsilon, level=level, radius=radius, delta=delta)
 
 
-def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
+def _refuse_total(recipe: Recipe, busiest: PersonTotal, record: ReleaseRecord) -> None:
     """Raise if all reports of the busiest person are worth one report that is less than 10 m off on average."""
-    busiest = record.busiest
-    if busiest is None or not busiest.reports:
+    if not busiest.reports:
         return
     if recipe.reports is not None and recipe.reports > 1 and busiest.reports > recipe.reports:
         raise InvalidInputError(
@@ -368,23 +369,3 @@ def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
         ones = np.ones(len(words), np.int64)
         total.update(PersonReports.of([name], np.zeros(len(words), np.int64), ones, words))
     return total
-
-
-def decide_release(
-    table: Table,
-    counts: Iterable[Count],
-    tags: Callable[[Release], Iterable[PersonReports]],
-    ledger: Budget | None,
-    label: str,
-    shuffle: str = SHUFFLE,
-) -> Release:
-    """Return the decisions about a release from the counts of its parts, and charge for their tags."""
-    recipe, total = table.recipe, Count()
-    if ledger is not None:
-        recipe.require_person_column()
-    for count in counts:
-        total.merge(count, recipe.most_rows)
-    release = Release.of(recipe, total, table, shuffle)
-    if ledger is not None:
-        release.charge(ledger, tags, label)
-    return release

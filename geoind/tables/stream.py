@@ -10,7 +10,7 @@ from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.keys import KeyLike
 from geoind.pipeline import Budget
-from geoind.tables.parts import Part, drawn, refuse_row
+from geoind.tables.parts import Part, decide_release, drawn, refuse_row
 from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY
 from geoind.tables.table import Table
@@ -57,10 +57,10 @@ def obfuscate(
     def batches() -> Iterator[pa.RecordBatch]:
         names = list[str]()
         for batch in joined(filter(len, _reader(source))):
-            names = names or _needed(table, batch)
+            names = names or table.read_from(batch)
             yield batch.select(names)
 
-    release = part.released(batches, ledger, job)
+    release = decide_release(table, lambda work: [work(part, batches())], ledger, job)
     schema = table.reported_schema
     schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()})
     made = (batch for batch, _, _ in part.draw(batches(), release))
@@ -79,7 +79,7 @@ def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
     """
     # No clock is nested, and Arrow makes no empty columns of some types.
     plain = pa.schema([field for field in schema if not pa.types.is_nested(field.type)])
-    return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=plain))
+    return Table(recipe, schema).read_from(pa.RecordBatch.from_pylist([], schema=plain))
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,11 +93,6 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             several = len(waiting) > 1
             yield from pa.Table.from_batches(waiting).combine_chunks().to_batches() if several else waiting
             waiting, rows = [], 0
-
-
-def _needed(table: Table, batch: pa.RecordBatch) -> list[str]:
-    clocks = [name for name in table.clocks(batch) if batch.schema.names.count(name) == 1]
-    return list(dict.fromkeys([*table.needed, *clocks]))
 
 
 def _repeatable(stream: Any) -> Any:
@@ -133,6 +128,6 @@ def sql_function(*, key: KeyLike, **noise: Any) -> Callable[[pa.RecordBatch], Fl
         examined = table.examine(batch)
         if examined.problems:
             refuse_row(examined.problems, next(iter(examined.problems)))
-        return drawn(examined.truths[0], recipe.mechanism, table.randomness(examined, 0))
+        return drawn(examined.truths[0], recipe.mechanism, examined.source)
 
     return reports

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -68,8 +68,7 @@ class WorkFolder:
         self._target, self._given = target.resolve(), key
         self._identity = {name: _digest(text) for name, text in identity.items()}
         self._place = _place_of(target)
-        self._lock = -1
-        self._found = self._kept = False
+        self._lock, self._kept = -1, False
         self.folder = self._place / self._target.name
 
     def __enter__(self) -> Self:
@@ -78,12 +77,12 @@ class WorkFolder:
             state = _read(self._place, self._lock)
             complete = any(self._target.iterdir()) if self._target.is_dir() else self._target.is_file()
             # Of finished work, a kill may leave the state without the folder.
-            self._found = state is not None and (self.folder.exists() or not complete)
+            self._kept = state is not None and (self.folder.exists() or not complete)
             if complete:
                 self._refuse_second()
-            self._continue(state) if state is not None and self._found else self._begin()
+            self._continue(state) if state is not None and self._kept else self._begin()
         except BaseException:
-            if not self._found:
+            if not self._kept:
                 shutil.rmtree(self._place, ignore_errors=True)
             os.close(self._lock)
             raise
@@ -92,11 +91,11 @@ class WorkFolder:
     @contextmanager
     def charging(self) -> Iterator[None]:
         """Keep the work after any error from now on, unless the charge inside this block is refused."""
-        self._kept = True
+        before, self._kept = self._kept, True
         try:
             yield
         except (BudgetExceededError, InvalidInputError):
-            self._kept = False
+            self._kept = before
             raise
 
     def publish(self) -> None:
@@ -114,8 +113,7 @@ class WorkFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # What was interrupted may be continued, paid for or not.
-        interrupted = kind is not None and not issubclass(kind, Exception)
-        if kind is not None and (self._found or self._kept or interrupted):
+        if kind is not None and (self._kept or not issubclass(kind, Exception)):
             log.warning(
                 "%r is not finished. Run the same command again to continue it: no report is charged twice. "
                 "--cancel (geoind.files.cancel) removes the unfinished work",
@@ -131,7 +129,7 @@ class WorkFolder:
             raise InvalidInputError(
                 f"{str(self._target)!r} must be a new or an empty folder: choose another one, or remove it"
             )
-        if self._given is None and not self._found:
+        if self._given is None and not self._kept:
             raise InvalidInputError(
                 f"{str(self._target)!r} exists, and without `key=` a second release would be charged again: "
                 "remove it, or choose another target"
@@ -240,15 +238,14 @@ def _locked(place: Path, *, make: bool = False) -> int:
 
     A folder that others could have written is refused.
     """
-    if make:
-        try:
-            place.mkdir(mode=0o700)
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise InvalidInputError(f"cannot write {str(place.parent)!r}: {error.strerror}") from None
-    elif not os.path.lexists(place):
+    if not make and not os.path.lexists(place):
         return -1
+    try:
+        with suppress(FileExistsError):
+            if make:
+                place.mkdir(mode=0o700)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {str(place.parent)!r}: {error.strerror}") from None
     try:
         lock = _lock_folder(place)
     except BlockingIOError:

@@ -12,8 +12,7 @@ import pytest
 import shapely
 
 from geoind import EACH_ROW
-from geoind.adapters.frames import refuse_index, reported, table_of
-from geoind.adapters.geopandas import obfuscate
+from geoind.adapters.geopandas import obfuscate, refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.tables import Recipe
 

@@ -14,8 +14,10 @@ import shapely
 from geoind import InvalidInputError
 from geoind.arrays import FloatArray, IntArray
 from geoind.space.crs import from_lonlat
-from geoind.tables.checks import RowOrder, clock_columns, refuse_copies
+from geoind.tables.columns import clock_columns
+from geoind.tables.order import RowOrder
 from geoind.tables.recipe import EACH_ROW
+from geoind.tables.table import refuse_copies
 from tests.tables.made_up import KEY, lonlat, released
 from tests.trials import trials
 

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from geoind import InvalidInputError, Ledger
-from geoind.tables.checks import RowOrder, clock_columns
-from geoind.tables.parts import Part
+from geoind.tables.columns import clock_columns
+from geoind.tables.order import RowOrder
+from geoind.tables.parts import Part, decide_release
 from geoind.tables.recipe import Recipe
-from geoind.tables.release import Release, decide_release
+from geoind.tables.release import Release
 from geoind.tables.table import Table
 
 POINTS: dict[str, Any] = {"epsilon": 0.001, "person": "who", "id_column": "trip", "key": bytes(32)}
@@ -118,9 +119,7 @@ def test_a_part_that_changed_is_not_charged(ledger: Ledger) -> None:
 
 
 def charged(parts: list[tuple[Part, pa.RecordBatch]], ledger: Ledger) -> None:
-    counts = (part.count([batch], charged=True) for part, batch in parts)
-    tags = lambda release: [part.tags([batch], release) for part, batch in parts]  # noqa: E731
-    decide_release(parts[0][0].table, counts, tags, ledger, "job")
+    decide_release(parts[0][0].table, lambda work: [work(part, [rows]) for part, rows in parts], ledger, "job")
 
 
 @pytest.mark.parametrize("more", [{}, {"same_place": 100.0, "id_column": None}], ids=["points", "cells"])
