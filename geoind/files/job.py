@@ -305,7 +305,7 @@ class _File:
         check_writable(self.target, written, self.written_schema, self.table.places)
         if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
             raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
-        self.part = Part(self.table, sessions)
+        self.part = self._new_part(sessions)
         batches = self._writable() if self.job.charged and self.job.recipe.published else self.batches()
         return self.part.count(batches, charged=self.job.charged, on_problems=self._on_problems())
 
@@ -317,7 +317,18 @@ class _File:
 
     def tags(self, release: Release) -> PersonReports:
         """Return the reports of each person, for a ledger."""
-        return (self.part or Part(self.table)).tags(self.batches(), release)
+        return (self.part or self._new_part(None)).tags(self.batches(), release)
+
+    def _new_part(self, sessions: "TraceSessions | None") -> Part:
+        return Part(self.table, sessions, check=self._check)
+
+    def _check(self, reports: Sequence[FloatArray]) -> None:
+        """Raise for reports that cannot be written; text has degrees in place of points."""
+        if self.kinds[1].format in ("parquet", "vector"):
+            nothing = pa.RecordBatch.from_arrays([], names=[])
+            columns = self.cell_columns
+            _, moved = in_cells(nothing, reports, self.job.cells, columns, self.table.decimals)
+            self.table.refuse_outside_crs(moved)
 
     @property
     def outputs(self) -> list[str | Path | None]:
@@ -336,7 +347,7 @@ class _File:
         )
         part = self.part
         if part is None or sessions is not None or self.rejected:
-            part = Part(self.table, sessions)
+            part = self._new_part(sessions)
         record = release.record.to_json().encode()
         corners, decimals = [corners_of([])], self.table.decimals
 

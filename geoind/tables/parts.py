@@ -55,6 +55,9 @@ class Part:
         Of traces: the sessions that answered the parts before. By default new ones.
     name : str, optional
         What the part is called in messages, such as "partition 3".
+    check : callable, optional
+        Raises for reports that cannot be written; it is called for all of them before persons are charged. By
+        default reports must have coordinates in the CRS of their column.
 
     Examples
     --------
@@ -69,8 +72,14 @@ class Part:
     [['fare', 'lon', 'lat']]
     """
 
-    def __init__(self, table: Table, sessions: "TraceSessions | None" = None, name: str = "") -> None:
-        self.table, self.name = table, name
+    def __init__(
+        self,
+        table: Table,
+        sessions: "TraceSessions | None" = None,
+        name: str = "",
+        check: Callable[[Sequence[FloatArray]], None] | None = None,
+    ) -> None:
+        self.table, self.name, self._check = table, name, check or table.refuse_outside_crs
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
         self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
@@ -109,6 +118,8 @@ class Part:
                 found.persons.update(self._answered(examined, sessions, charged=charged))
             elif examined.codes is not None:
                 self._count_persons(found, examined, examined.codes, source)
+                if charged and recipe.same_place is not None:
+                    self._check(self._drawn(examined, source))
         if sessions is not None:
             found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
         for order in found.orders:
@@ -121,6 +132,7 @@ class Part:
         """Return the answers of sessions, and with a charge the tags of these answers."""
         steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
         answers = sessions.report(*steps)
+        self._check([answers])
         if charged and self.table.recipe.key is not None:
             from geoind.traces.many import tags_of_answers
 
@@ -155,7 +167,9 @@ class Part:
         total = PersonReports()
         for examined, source in self._examined(batches, _ignore, None):
             chosen, keyed = release.chosen(examined, source)
-            tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
+            reports = self._drawn(chosen, keyed)
+            self._check(reports)
+            tags = tags_of(chosen.truths, reports, release.recipe.mechanism, keyed)
             if chosen.codes is not None:
                 total.update(PersonReports.of(chosen.names, chosen.codes, chosen.reports_per_row, tags))
         self._refuse_changes(release)
