@@ -337,13 +337,13 @@ import os, signal, sys
 from geoind.cli import main
 from geoind.files import job
 
-write = job._write
+write = job._File.write
 
 def once(*given):
     write(*given)
     os.kill(os.getpid(), signal.SIGKILL)
 
-job._write = once
+job._File.write = once
 sys.exit(main({line!r}))
 """
 
