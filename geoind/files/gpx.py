@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source, text_schema
-from geoind.files.writers import Layout, Part, text_of
+from geoind.files.writers import TEXT, Layout, Part, text_of
 
 CHUNK, BATCH_POINTS = 1 << 16, 1 << 14
 """Bytes parsed at once, and points of a batch."""
@@ -126,7 +126,7 @@ def write_gpx(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
     stream.write(HEADER)
     track: str | None = None
     for part in parts:
-        lon, lat = (axis.to_pylist() for axis in layout.decimal(part[1][0]))
+        lon, lat = (axis.cast(TEXT).to_pylist() for axis in layout.decimal(part[1][0]))
         texts = {name: _elements(*column) for name, column in layout.columns(part).items()}
         nothing = [""] * len(lon)
         lines = []
