@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from geoind.cli.shared import progress_line
+from geoind.cli.program import progress_line
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report, synthetic_city
 from geoind.evaluation.comparison import CLAIMS, Evaluation, evaluate
 from geoind.evaluation.plain import STORED

@@ -91,7 +91,7 @@ def test_a_command_that_needs_an_extra_says_so_before_it_computes(
     def computes(*_: Any, **__: Any) -> None:
         pytest.fail("it computed first")
 
-    for place in ("geoind.files.read_reports", "geoind.evaluation.comparison.evaluate"):
+    for place in ("geoind.cli.estimate.read_reports", "geoind.cli.evaluate.evaluate"):
         monkeypatch.setattr(place, computes)
     arguments, extra = NEEDS[name]
     before = sorted(plain.iterdir())

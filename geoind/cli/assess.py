@@ -9,19 +9,24 @@ import argparse
 import hashlib
 import sys
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from geoind.cli.shared import add_reading, check_target, option, progress_line, reading_of
+import numpy as np
+import pandas as pd
+
+from geoind.arrays import FloatArray
+from geoind.atomic import AtomicWriter
+from geoind.audits import LEGAL_DISTANCES, assess
+from geoind.audits.rules import parse_rule
+from geoind.cli.program import add_reading, check_target, option, progress_line, reading_of
 from geoind.errors import MOST_SAID, InvalidInputError, printable
-
-if TYPE_CHECKING:
-    from geoind.arrays import FloatArray
-    from geoind.audits.attempts import Guess
-    from geoind.files import Reading
-    from geoind.tables import ReleaseRecord
-    from geoind.tables.places import LonLat, Points
+from geoind.files import Reading
+from geoind.files.places import read_rows
+from geoind.space.raster_files import RASTERS, read_raster
+from geoind.tables import ReleaseRecord, read_promise
+from geoind.tables.places import LonLat, Points, places_of
+from geoind.traces.adversary import home_guesses
 
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
@@ -52,11 +57,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the statement, print the verdicts, and return the exit code."""
-    from geoind.atomic import AtomicWriter
-    from geoind.audits import LEGAL_DISTANCES, assess
-    from geoind.audits.rules import parse_rule
-    from geoind.tables import read_promise
-
     if len(options.files) > 2:
         raise InvalidInputError(f"give TRUTH and REPORTS, or REPORTS alone, not {len(options.files)} files")
     *before, reports = options.files
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
             distances=distances,
             fail_if=options.fail_if,
             files={file.name: _digest(file) for file in options.files},
-            guesses=_trace_adversary(record),
+            guesses=home_guesses(record),
             sample=options.sample,
             seed=options.seed,
             progress=show,
@@ -115,18 +115,13 @@ def _digest(path: Path) -> str:
 
 
 def _tables(
-    options: argparse.Namespace, truth: Path | None, reports: Path, record: "ReleaseRecord"
+    options: argparse.Namespace, truth: Path | None, reports: Path, record: ReleaseRecord
 ) -> dict[str, Any]:
     """Return the arrays of both files, row by row, as keywords of `assess`."""
-    import numpy as np
-
-    from geoind.files import Reading
-    from geoind.tables.places import places_of
-
     identity = {} if options.id_column is None else {"id": options.id_column}
     released = _read(reports, Reading(header=options.header), (), identity if truth is not None else {})
     if truth is None:
-        return {"reports": np.concatenate(released["places"])}
+        return {"reports": _each_place(released["places"])}
     if record.unit == "column" and options.person is None:
         raise InvalidInputError("the release record declares persons by a column: name it with --person COLUMN")
     if record.unit == "each file":
@@ -136,27 +131,29 @@ def _tables(
     columns = {name: value for name in ("person", "time") if (value := getattr(options, name)) is not None}
     given = places_of(options.lon, options.lat, options.geometry, options.crs)
     true = _read(truth, reading_of(options)["reading"], given, columns | identity)
-    repeat = len(true["places"])
-    if repeat != len(released["places"]):
+    repeat = true["places"].shape[1]
+    if repeat != released["places"].shape[1]:
         raise InvalidInputError("truth and reports have different numbers of places in a row")
     rows = _matched(true, released, options.id_column)
-    nowhere = np.full((1, 2), np.nan)
+    # The row of no report is -1, the last one.
+    matched = np.concatenate([released["places"], np.full((1, repeat, 2), np.nan)])[rows]
     return {
-        # The row of no report is -1, the last one.
-        "reports": np.concatenate([np.concatenate([places, nowhere])[rows] for places in released["places"]]),
-        "truth": np.concatenate(true["places"]),
+        "reports": _each_place(matched),
+        "truth": _each_place(true["places"]),
         "person": np.tile(true.get("person", np.arange(len(rows))), repeat),
         "time": np.tile(true["time"], repeat) if "time" in true else None,
         "public": {name for name in ("person", "time") if getattr(options, name) in record.kept or record.session},
     }
 
 
+def _each_place(places: FloatArray) -> FloatArray:
+    """Return the first places of all rows, then the second ones."""
+    return places.transpose(1, 0, 2).reshape(-1, 2)
+
+
 def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str | None) -> Any:
     """Return for each row of the truth the row of its report, -1 for none."""
-    import numpy as np
-    import pandas as pd
-
-    rows, reports = len(true["places"][0]), len(released["places"][0])
+    rows, reports = len(true["places"]), len(released["places"])
     if column is None:
         if rows != reports:
             raise InvalidInputError(
@@ -174,26 +171,16 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
 
 
 def _read(
-    path: Path, reading: "Reading", given: "tuple[LonLat | Points, ...]", columns: Mapping[str, str]
+    path: Path, reading: Reading, given: tuple[LonLat | Points, ...], columns: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight."""
-    import numpy as np
-
-    from geoind.files.places import read_rows
-
     parts = list(read_rows(path, reading, given, columns))
     if not sum(len(part["numbers"]) for part in parts):
         raise InvalidInputError(f"{path}: there are no rows")
-    table = {name: np.concatenate([part[name] for part in parts]) for name in ("places", *columns)}
-    return table | {"places": list(table["places"].transpose(1, 0, 2))}
+    return {name: np.concatenate([part[name] for part in parts]) for name in ("places", *columns)}
 
 
-def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] | None":
-    import numpy as np
-
-    from geoind.files import Reading
-    from geoind.space.raster_files import RASTERS, read_raster
-
+def _population(options: argparse.Namespace) -> tuple[FloatArray, FloatArray] | None:
     pixels = options.population is not None and options.population.suffix.lower() in RASTERS
     if options.weight is not None and (pixels or options.population is None):
         raise InvalidInputError("--weight needs --population FILE with points: pixels have their own")
@@ -203,25 +190,6 @@ def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] |
         return read_raster(options.population)
     column = {} if options.weight is None else {"weight": options.weight}
     found = _read(options.population, Reading(), (), column)
-    places = found["places"][0]
-    weights = found.get("weight", np.ones(len(places)))
+    places = found["places"][:, 0]
     present = ~np.isnan(places[:, 0])
-    return places[present], weights[present]
-
-
-def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
-    """Return `geoind.traces.home_guess` as a guess about a home, if the method is known."""
-    from geoind.mechanisms.spherical import SphericalLaplace
-    from geoind.tables.recipe import METHODS, described, method_of
-    from geoind.traces import Independent, TraceMethod, home_guess
-
-    if record.mechanism != "SphericalLaplace" and record.session is None:
-        return {}
-    noise = SphericalLaplace(record.epsilon if record.session is None else record.fresh or record.epsilon)
-    known: dict[str | None, TraceMethod] = {None: Independent(noise.epsilon)}
-    if record.session is not None:
-        known |= {described(method): method for method in (method_of(name, noise) for name in METHODS)}
-    if record.session not in known:
-        return {}
-    guess = partial(home_guess, method=known[record.session], reach=noise.reach(0.95))
-    return {"trace adversary at night": guess}
+    return places[present], found.get("weight", np.ones(len(places)))[present]

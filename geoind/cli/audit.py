@@ -8,8 +8,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from geoind.cli.shared import add_privacy, epsilon_of, errors_of, load_named, option
+from geoind import Projected
+from geoind.audits.audit import audit
+from geoind.cli.program import add_privacy, epsilon_of, errors_of, load_named, option
 from geoind.errors import InvalidInputError
+from geoind.files import load_mechanism
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.spherical import SphericalLaplace
 
 NAMES = "globe", "plane"
@@ -33,8 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings; return 1 if the promise is broken."""
-    from geoind.audits.audit import audit
-
     # A traceback has exit code 1, which means a broken promise here.
     with errors_of(f"{options.mechanism} could not be audited"):
         mechanism, epsilon, place = _audited(options)
@@ -55,8 +57,6 @@ def _audited(options: argparse.Namespace) -> tuple[Any, float | None, Any]:
     if options.mechanism in NAMES or not Path(options.mechanism).is_file():
         epsilon = epsilon_of(options)
         return _mechanism(options.mechanism, epsilon), epsilon, (0.0, 0.0)
-    from geoind import Projected
-    from geoind.files import load_mechanism
 
     mechanism = load_mechanism(options.mechanism)
     inner: Any = mechanism.mechanism if isinstance(mechanism, Projected) else mechanism
@@ -69,8 +69,6 @@ def _audited(options: argparse.Namespace) -> tuple[Any, float | None, Any]:
 
 def _mechanism(name: str, epsilon: float) -> Any:
     """Return the mechanism or the callable of this name."""
-    from geoind.mechanisms.planar import PlanarLaplace
-
     globe = SphericalLaplace(epsilon)  # also checks epsilon for a callable
     if name in NAMES:
         return globe if name == "globe" else PlanarLaplace(epsilon)

@@ -12,7 +12,7 @@ import threading
 import webbrowser
 from pathlib import Path
 
-from geoind.cli.shared import import_demo, option
+from geoind.cli.program import import_demo, option
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 

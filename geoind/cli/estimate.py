@@ -9,9 +9,15 @@ import argparse
 import sys
 from collections.abc import Callable
 
+from geoind import estimate_population
 from geoind.arrays import as_positive
-from geoind.cli.shared import add_reading, check_target, find_sources, option, progress_line, reading_of
+from geoind.cli.program import add_reading, check_target, find_sources, option, progress_line, reading_of
 from geoind.errors import plural
+from geoind.estimate import bootstrap_intervals, grid_over
+from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
+from geoind.files import read_reports
+from geoind.maps.population import check_output, save_population
+from geoind.tables.record import sidecar_of
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -31,13 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
-    from geoind import estimate_population
-    from geoind.estimate import bootstrap_intervals, grid_over
-    from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
-    from geoind.files import read_reports
-    from geoind.maps.population import check_output, save_population
-    from geoind.tables.record import sidecar_of
-
     for path in options.out:
         check_output(path)
     cell = as_positive(options.grid, "--grid")

@@ -8,15 +8,21 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from geoind.arrays import as_count
-from geoind.cli.shared import add_reading, check_target, columns_of, load_named, option, progress_line, reading_of
+from geoind.cli.program import add_reading, check_target, columns_of, load_named, option, progress_line, reading_of
 from geoind.errors import InvalidInputError, plural
+from geoind.evaluation import PAPER_SETTING, Contender, Setting, synthetic_city
+from geoind.evaluation.comparison import evaluate
+from geoind.evaluation.report import report_files, terminal_tables, write_report
+from geoind.evaluation.windows import busiest_window, window_of
 from geoind.extras import require
-
-if TYPE_CHECKING:
-    from geoind.evaluation import Contender, Setting
+from geoind.files import read_lonlat, read_traces
+from geoind.parallel import available_cores
+from geoind.space.sites import Grid
+from geoind.traces import commuters, drives_of, evaluate_traces
+from geoind.traces.evaluation import trace_report_files
 
 CITY, COMMUTERS = "synthetic city", "commuters"
 CITY_CELLS, CITY_SIDE = 64, 6400.0
@@ -47,11 +53,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compute, print and write."""
-    from geoind.evaluation.comparison import evaluate
-    from geoind.evaluation.report import report_files, terminal_tables, write_report
-    from geoind.parallel import available_cores
-    from geoind.traces.evaluation import trace_report_files
-
     if options.out is not None:
         if options.out.suffix.lower() not in {".html", ".htm"}:
             raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
@@ -79,9 +80,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     """Compare ways to report moving people, and return the written files."""
-    from geoind.files import read_traces
-    from geoind.traces import commuters, drives_of, evaluate_traces
-
     most = as_count(options.drives, "--drives")
     every = {} if options.every is None else {"every": options.every}
     if options.traces == COMMUTERS:
@@ -97,10 +95,8 @@ def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     return [] if options.out is None else list(evaluation.write(options.out))
 
 
-def _contender(text: str) -> "Contender":
+def _contender(text: str) -> Contender:
     """Return the mechanism that MODULE:NAME[=LABEL] names; its module is imported, which runs its code."""
-    from geoind.evaluation import Contender
-
     where, _, label = text.partition("=")
     found = load_named(where)
     if isinstance(found, Contender):
@@ -108,13 +104,8 @@ def _contender(text: str) -> "Contender":
     return Contender(label or where.partition(":")[2], found)
 
 
-def _setting_of(options: argparse.Namespace) -> "Setting":
+def _setting_of(options: argparse.Namespace) -> Setting:
     """Return the setting of the paper with the given priors, cell and loss."""
-    from geoind.evaluation import PAPER_SETTING, synthetic_city
-    from geoind.evaluation.windows import busiest_window, window_of
-    from geoind.files import read_lonlat
-    from geoind.space.sites import Grid
-
     size = {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
     grid = Grid(0, 0, cell=options.cell, **size)
     weights, projections = dict[str, Any](), dict[str, Any]()

@@ -11,9 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from geoind import EACH_ROW, SphericalLaplace, obfuscate_file
 from geoind.arrays import FloatArray
-from geoind.cli.shared import add_privacy, option, print_rows, privacy_of
+from geoind.cli.program import add_privacy, option, print_rows, privacy_of
 from geoind.errors import InvalidInputError
+from geoind.evaluation import synthetic_city
+from geoind.maps import save_offline
+from geoind.maps.example import city_map
+from geoind.tables import sidecar_of
 
 SEED = 2026
 """Of the people of the city, never of the noise, which is fresh in every run."""
@@ -32,12 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Make the city, obfuscate it as a file, and print the distances."""
-    from geoind import EACH_ROW, SphericalLaplace, obfuscate_file
-    from geoind.evaluation import synthetic_city
-    from geoind.maps import save_offline
-    from geoind.maps.example import city_map
-    from geoind.tables import sidecar_of
-
     if options.epsilon is options.level is options.radius is None:
         options.level, options.radius = math.log(4), 200.0
     privacy = privacy_of(options)

@@ -11,10 +11,15 @@ import secrets
 from pathlib import Path
 from typing import TypeAlias
 
+from geoind.accounting.accountant import level_of_reports
+from geoind.accounting.calibration import gaussian_is_smaller_from, mechanism_for_reports
 from geoind.arrays import as_positive
-from geoind.cli.shared import add_privacy, columns_of, epsilon_of, option, print_rows
+from geoind.cli.program import add_privacy, columns_of, epsilon_of, option, print_rows
 from geoind.errors import InvalidInputError, plural
+from geoind.files import read_traces
 from geoind.mechanisms.spherical import SphericalLaplace
+from geoind.tables.recipe import METHODS, method_of
+from geoind.traces import trace_costs
 
 Rows: TypeAlias = list[tuple[str, str]]
 PROBABILITIES = (0.5, 0.9, 0.95, 0.99)
@@ -70,9 +75,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _several(globe: SphericalLaplace, level: float, radius: float, reports: int, delta: float) -> dict[str, Rows]:
     """Return the level of several reports together, and the noise with which they have the level of one."""
-    from geoind.accounting.accountant import level_of_reports
-    from geoind.accounting.calibration import gaussian_is_smaller_from, mechanism_for_reports
-
     promise = {"level": level, "radius": radius, "delta": delta}
     accounted = level_of_reports(globe, reports=reports, radius=radius, delta=delta)
     noise = [("Laplace noise, by the plain sum", _metres(reports * globe.mean_radius))]
@@ -95,10 +97,6 @@ def _several(globe: SphericalLaplace, level: float, radius: float, reports: int,
 
 def _traces(globe: SphericalLaplace, path: Path, columns: dict[str, str], radius: float) -> list[str]:
     """Return the lines about cost and error of each method on the traces of a file."""
-    from geoind.files import read_traces
-    from geoind.tables.recipe import METHODS, method_of
-    from geoind.traces import trace_costs
-
     traces = read_traces(path, columns)
     methods = {str(name): method_of(name, globe) for name in METHODS}
     # The noise of a real release is under another key.

@@ -7,7 +7,7 @@ extensions (docs/extension.md).
 import argparse
 from pathlib import Path
 
-from geoind.cli.shared import import_demo, option
+from geoind.cli.program import import_demo, option
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from geoind.cli.shared import add_reading, check_target, find_sources, option, reading_of
+from geoind.atomic import STANDARD, AtomicWriter
+from geoind.cli.program import add_reading, check_target, find_sources, option, reading_of
 from geoind.errors import InvalidInputError
+from geoind.files import read_places
+from geoind.maps import read_basemap, report_map
+from geoind.tables.sidecars import read_promise, record_of
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -22,11 +26,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
-    from geoind.atomic import STANDARD, AtomicWriter
-    from geoind.files import read_places
-    from geoind.maps import read_basemap, report_map
-    from geoind.tables.sidecars import read_promise, record_of
-
     if STANDARD in options.sources:
         raise InvalidInputError("a map needs a file with a release record: standard input has none")
     files = find_sources(options.sources)

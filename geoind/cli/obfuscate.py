@@ -15,9 +15,11 @@ import time
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from geoind.cli.shared import (
+import geoind
+from geoind import accounting, files, traces
+from geoind.cli.program import (
     NOISE,
     add_privacy,
     add_reading,
@@ -30,9 +32,9 @@ from geoind.cli.shared import (
     reading_of,
 )
 from geoind.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from geoind.budgets.ledger import Ledger
+from geoind.files.job import cancel, is_several, obfuscate_file
+from geoind.pipeline import choose_mechanism
+from geoind.tables.recipe import EACH_FILE, EACH_ROW, method_of
 
 MOST_DAYS = 1_000_000
 STEPS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -74,8 +76,9 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("whose reports they are (required)")
     unit = group.add_mutually_exclusive_group()
     option(unit, "--person COLUMN", "this column names the person of a row")
-    option(unit, "--each-row-a-person", "no person has two rows")
-    option(unit, "--person-per-file", "each file is one person, with the file's name")
+    each = {"dest": "unit", "action": "store_const"}
+    option(unit, "--each-row-a-person", "no person has two rows", const=EACH_ROW, **each)
+    option(unit, "--person-per-file", "each file is one person, with the file's name", const=EACH_FILE, **each)
     group = parser.add_argument_group("if the reports of a person reveal too much together")
     option(group, "--reports-per-person N", "use at most this many rows of each person, chosen at random")
     text = "one report for all rows of a person in the same square of this many metres [100]"
@@ -108,8 +111,6 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file, or the folder."""
-    from geoind.files.job import cancel, is_several, obfuscate_file
-
     if options.cancel:
         removed = cancel(options.target)
         text = "unfinished work removed; what was charged stays charged" if removed else "no unfinished work"
@@ -138,9 +139,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords of `obfuscate_file`."""
-    from geoind.files.job import obfuscate_file
-    from geoind.keys import Key
-
     privacy = privacy_of(options)
     changed = {
         **dict.fromkeys(NOISE),
@@ -148,7 +146,7 @@ def _keywords(options: argparse.Namespace) -> dict[str, Any]:
         **privacy,
         **reading_of(options),
         "keep": next(csv.reader([",".join(options.keep)]), []),
-        "key": None if options.key is None else Key.in_file(options.key),
+        "key": None if options.key is None else geoind.Key.in_file(options.key),
     }
     changed["time_step"] = _time_steps(options.time_step, changed["time"])
     changed |= _moving(options, privacy, changed["time"])
@@ -161,21 +159,16 @@ def _moving(options: argparse.Namespace, privacy: dict[str, Any], time_column: s
         return {}
     if time_column is None or (options.zones is None) != (options.zones_key is None):
         raise InvalidInputError("--rate and --zones need --trace, and --zones needs --zones-key")
-    from geoind.files import read_zones
-    from geoind.keys import Key
-    from geoind.pipeline import choose_mechanism
-    from geoind.tables.recipe import method_of
-    from geoind.traces import Rationed
 
     mechanism, made = choose_mechanism(**privacy), dict[str, Any]()
     if options.rate is not None:
-        made["method"] = Rationed(method_of(options.method, mechanism), _rate(options.rate))
+        made["method"] = traces.Rationed(method_of(options.method, mechanism), _rate(options.rate))
     if options.zones is not None:
         for used in (options.zones, options.zones_key):
             if used.exists() and Path(options.target).exists() and used.samefile(options.target):
                 raise InvalidInputError("OUT would overwrite --zones or --zones-key")
-        key = Key.in_file(options.zones_key)
-        made["zones"] = read_zones(options.zones, key=key, epsilon=mechanism.epsilon)
+        key = geoind.Key.in_file(options.zones_key)
+        made["zones"] = files.read_zones(options.zones, key=key, epsilon=mechanism.epsilon)
     return made
 
 
@@ -208,17 +201,14 @@ def _time_steps(texts: list[str], time_column: str | None) -> dict[str, float] |
 
 def _person_and_time(options: argparse.Namespace) -> dict[str, Any]:
     """Return the declared persons, and the time column of traces."""
-    from geoind.tables.recipe import EACH_FILE, EACH_ROW
-
-    person = options.person or (EACH_ROW if options.each_row_a_person else None)
-    person = EACH_FILE if options.person_per_file else person
+    person = options.person or options.unit
     names = [None] if options.time is None else next(csv.reader([options.time]), [])
     if options.time is not None and (len(names) != 1 + (person is None) or not all(names)):
         raise InvalidInputError("--trace must be PERSON,TIME; with --person or --person-per-file, TIME alone")
     return {"person": person or names[0], "time": names[-1]}
 
 
-def _ledger(options: argparse.Namespace) -> "Ledger | None":
+def _ledger(options: argparse.Namespace) -> "geoind.Ledger | None":
     if options.ledger is None:
         if options.budget is not None or options.days is not None:
             raise InvalidInputError("--budget and --days need --ledger")
@@ -227,13 +217,11 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
         raise InvalidInputError("--ledger needs a limit per person: --budget, or --delta, --level and --radius")
     if options.days is not None and not 0 < options.days <= MOST_DAYS:
         raise InvalidInputError(f"--days must be positive and at most {MOST_DAYS:,}, got {options.days!r}")
-    from geoind.accounting.promise import Promise
-    from geoind.budgets.ledger import Ledger
 
     level, radius, delta = options.level, options.radius, options.delta
-    ledger = Ledger(
+    ledger = geoind.Ledger(
         options.ledger,
-        budget=options.budget if delta is None else Promise(level=level, radius=radius, delta=delta),
+        budget=options.budget if delta is None else accounting.Promise(level=level, radius=radius, delta=delta),
         window=None if options.days is None else timedelta(days=options.days),
     )
     if ledger.in_memory:

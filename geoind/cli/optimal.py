@@ -9,12 +9,15 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import get_args
 
 import numpy as np
+import shapely
 
+import geoind
 from geoind.arrays import FloatArray
-from geoind.cli.shared import (
+from geoind.channels import Interpolated
+from geoind.cli.program import (
     add_privacy,
     add_reading,
     check_target,
@@ -24,13 +27,14 @@ from geoind.cli.shared import (
     reading_of,
 )
 from geoind.errors import InvalidInputError, plural
+from geoind.estimate import grid_over
+from geoind.files import read_lonlat, save_mechanism
+from geoind.files.mechanisms import device_scale
+from geoind.optimal import Iterate, OptimalChannel
+from geoind.optimal.adversary_error import Choice
+from geoind.space.domain import domain_of
 
-if TYPE_CHECKING:
-    from geoind import Grid, Prior
-    from geoind.optimal import Iterate, OptimalChannel
-
-CHOICES = ("symmetric", "vertex", "entropy", "worst_loss")
-"""As in `geoind.optimal`, which takes too long to import for a help text."""
+CHOICES = get_args(Choice)
 COMPARED = 2500
 """Most cells for which the loss of planar Laplace is computed, too."""
 STEP = 0.25
@@ -70,8 +74,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Solve, save, and print the certificate."""
-    from geoind.files import save_mechanism
-
     promised = options.epsilon is not None or options.level is not None or options.radius is not None
     if promised == (options.max_loss is not None):
         raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
@@ -103,27 +105,18 @@ def run(options: argparse.Namespace) -> None:
     print(f"{best.certificate}\n{measure} {best.certificate.objective:.8g}, saved in {options.out}")
 
 
-def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
+def _everywhere(options: argparse.Namespace) -> OptimalChannel:
     """Save a mechanism with the promise between any two places within the bounds; return its channel."""
-    import shapely
-
-    from geoind import PlanarLaplace, Prior, Projected, bayes_remap, discretise, expected_loss
-    from geoind.channels import Interpolated
-    from geoind.estimate import grid_over
-    from geoind.files import read_lonlat, save_mechanism
-    from geoind.files.mechanisms import device_scale
-    from geoind.space.domain import domain_of
-
     grid, projection = grid_over([], cell=options.cell, bounds=options.bounds)
     domain, epsilon = shapely.box(*options.bounds), epsilon_of(options)
-    prior = Prior.uniform(grid)
+    prior = geoind.Prior.uniform(grid)
     if options.prior is not None:
         places = read_lonlat(options.prior, **reading_of(options))
         places = places[shapely.intersects_xy(domain, places)]
         if not len(places):
             raise InvalidInputError("--prior has no place within --bounds")
         print(f"{plural(len(places), 'place')} within the bounds", file=sys.stderr)
-        prior = Prior.from_lonlat(grid, places, projection=projection, outside="drop")
+        prior = geoind.Prior.from_lonlat(grid, places, projection=projection, outside="drop")
     scale = domain_of(projection, domain).largest_scale
     if options.out.suffix == ".json":
         scale = max(scale, device_scale(grid, grid, projection, domain))
@@ -131,18 +124,18 @@ def _everywhere(options: argparse.Namespace) -> "OptimalChannel":
     steps = _steps(grid, planar)
     # A little less, for rounding.
     best = _solve(options, prior.refined(steps), planar * (1 - 1e-9), grid)
-    mechanism = Projected(Interpolated(best), projection, domain=domain)
+    mechanism = geoind.Projected(Interpolated(best), projection, domain=domain)
     save_mechanism(options.out, mechanism, epsilon=epsilon, prior=prior)
     cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m, sites every {grid.cell / steps:g} m"
     print(f"epsilon {mechanism.epsilon:.8g} per metre between any two places, measured; {cells}")
     if len(grid) <= COMPARED:
-        laplace = discretise(PlanarLaplace(planar), grid)
-        other = expected_loss(laplace @ bayes_remap(laplace, prior), prior)
+        laplace = geoind.discretise(geoind.PlanarLaplace(planar), grid)
+        other = geoind.expected_loss(laplace @ geoind.bayes_remap(laplace, prior), prior)
         print(f"planar Laplace with the best remapping has a loss of {other:.8g} with this epsilon")
     return best
 
 
-def _steps(grid: "Grid", epsilon: float) -> int:
+def _steps(grid: geoind.Grid, epsilon: float) -> int:
     """Return the number of sites along a cell between which a mechanism is interpolated."""
     wanted = max(1, math.ceil(min(epsilon * grid.cell / STEP, SITES)))
     while wanted > 1 and (wanted * (grid.columns - 1) + 1) * (wanted * (grid.rows - 1) + 1) > SITES:
@@ -150,30 +143,26 @@ def _steps(grid: "Grid", epsilon: float) -> int:
     return wanted
 
 
-def _planar_prior(options: argparse.Namespace) -> "Prior":
-    from geoind import Grid, Prior
-
-    grid = Grid(0, 0, cell=options.cell, columns=options.columns, rows=options.rows)
+def _planar_prior(options: argparse.Namespace) -> geoind.Prior:
+    grid = geoind.Grid(0, 0, cell=options.cell, columns=options.columns, rows=options.rows)
     if options.counts is None:
-        return Prior.uniform(grid)
-    return Prior.from_counts(grid, _read_counts(options.counts, (grid.rows, grid.columns)).ravel())
+        return geoind.Prior.uniform(grid)
+    return geoind.Prior.from_counts(grid, _read_counts(options.counts, (grid.rows, grid.columns)).ravel())
 
 
 def _solve(
-    options: argparse.Namespace, prior: "Prior", epsilon: float | None, outputs: "Grid | None" = None
-) -> "OptimalChannel":
+    options: argparse.Namespace, prior: geoind.Prior, epsilon: float | None, outputs: geoind.Grid | None = None
+) -> OptimalChannel:
     """Return the optimal channel; with outputs, one that is private at every place."""
-    from geoind import max_adversary_error_given_loss, min_loss_given_epsilon
-
     if epsilon is None:
-        return max_adversary_error_given_loss(prior, max_loss=options.max_loss, choose=options.choose)
+        return geoind.max_adversary_error_given_loss(prior, max_loss=options.max_loss, choose=options.choose)
     with progress_line() as show:
 
-        def progress(now: "Iterate") -> None:
+        def progress(now: Iterate) -> None:
             between = f"loss between {now.bound:.6g} and {now.objective:.6g}, gap {now.gap:.1e}"
             show(f"iteration {now.iteration}: {between}, {now.seconds:.0f} s")
 
-        return min_loss_given_epsilon(
+        return geoind.min_loss_given_epsilon(
             prior,
             epsilon=epsilon,
             outputs=outputs,

@@ -271,12 +271,12 @@ def write_csv(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
             between = [piece for field in fields for piece in (layout.delimiter, field)]
             return bytes_of(joined(*between[1:], "\n"))
 
-    stream.write(lines({name: _one(name) for name in layout.columns(layout.empty())}))
+    stream.write(lines({name: _one(name) for name in layout.columns(layout.empty)}))
     for part in parts:
         texts = {}
         for name, (field, column) in layout.columns(part).items():
-            comma = field is None and layout.decimal_comma
-            texts[name] = pc.replace_substring(column, ".", ",") if comma else text_of(field, column)
+            text, comma = text_of(field, column), layout.decimal_comma and pa.types.is_decimal(field.type)
+            texts[name] = pc.replace_substring(text, ".", ",") if comma else text
         stream.write(lines(texts))
 
 

@@ -8,7 +8,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import READ_ONLY, is_known, kind_of, refuse_urls
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
-from geoind.tables.record import SIDECAR
+from geoind.tables.sidecars import visible_in
 
 REJECTS = ".rejects.ndjson"
 """What is added to a file's path for its rejects."""
@@ -26,7 +26,7 @@ def files_in(paths: Sequence[str | Path]) -> list[Path]:
                 raise InvalidInputError(f"no such file: {path}")
             found.append(path)
             continue
-        inside = [file for file in _visible_in(path) if is_known(file)]
+        inside = [file for file in visible_in(path) if is_known(file)]
         if not inside:
             raise InvalidInputError(f"the folder {path} holds no files of places")
         found += inside
@@ -35,20 +35,10 @@ def files_in(paths: Sequence[str | Path]) -> list[Path]:
 
 def others_in(folder: Path) -> list[Path]:
     """Return the files of a folder and below that are neither read nor part of one that is."""
-    visible = _visible_in(folder)
+    visible = visible_in(folder)
     # A shapefile is several files of one name.
     whole = {file.with_suffix("") for file in visible if file.suffix.lower() in DRIVERS}
     return [file for file in visible if not is_known(file) and file.with_suffix("") not in whole]
-
-
-def _visible_in(folder: Path) -> list[Path]:
-    return sorted(
-        file
-        for file in folder.rglob("*")
-        if file.is_file()
-        and not file.name.endswith(SIDECAR)
-        and not any(part[0] in "._" for part in file.relative_to(folder).parts)
-    )
 
 
 def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:

@@ -228,7 +228,7 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     compression, suffix = _suffixes(path)
     # Also False for a name that no file can have.
     exists = os.path.isfile(path)  # noqa: PTH113
-    if compression == "zip" and suffix not in SUFFIXES and exists:
+    if chosen is None and compression == "zip" and suffix not in SUFFIXES and exists:
         with Bytes(path).opened() as stream:
             members = _archive(stream)[1]
         suffix = Path(members[0].filename).suffix.lower() if len(members) == 1 else suffix

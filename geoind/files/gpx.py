@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source, text_schema
-from geoind.files.writers import Layout, Part, text_of
+from geoind.files.writers import TEXT, Layout, Part, text_of
 
 CHUNK, BATCH_POINTS = 1 << 16, 1 << 14
 """Bytes parsed at once, and points of a batch."""
@@ -26,6 +26,7 @@ HEADER = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="g
 HEADER %= b'xmlns="http://www.topografix.com/GPX/1/1"'
 
 POINTS = (("wpt",), ("rte", "rtept"), ("trk", "trkseg", "trkpt"))
+NAMED = (("wpt", "name"), ("rte", "name"), ("trk", "name"))
 
 
 def open_gpx(data: Bytes) -> Source:
@@ -62,7 +63,7 @@ class _Document:
         self._path: list[str] = []
         self._point: dict[str, str | None] = {}
         self._name: str | None = None
-        self._text, self._length = [""], 0
+        self._text: list[str] = []
         self._parser = parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
@@ -96,41 +97,37 @@ class _Document:
         if len(path) == 1:
             self._name = None
         if path in POINTS:
-            self._point = {"lat": attributes.get("lat"), "lon": attributes.get("lon"), "name": self._name}
-        self._text, self._length = [], 0
+            self._point = {"lat": attributes.get("lat"), "lon": attributes.get("lon")}
+        self._text = []
 
     def _characters(self, text: str) -> None:
-        self._length += len(text)
-        if self._length > LONGEST:
-            raise self._error(f"more than {LONGEST} characters in an element")
         self._text.append(text)
+        if sum(map(len, self._text)) > LONGEST:
+            raise self._error(f"more than {LONGEST} characters in an element")
 
     def _end(self, _: str) -> None:
         path, text = tuple(self._path[1:]), "".join(self._text)
         local = self._path.pop()
         if path in POINTS:
-            self.points.append(self._point)
+            self.points.append(self._point | {"name": self._name})
         elif path[:-1] in POINTS and local in ("time", "ele"):
             self._point[local] = text.strip()
-        elif path == ("wpt", "name"):
-            self._point["name"] = text
-        elif path in (("rte", "name"), ("trk", "name")):
+        elif path in NAMED:
             self._name = text
-        self._text, self._length = [], 0
+        self._text = []
 
 
 def write_gpx(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
     """Write tracks if there are times, else waypoints."""
-    number = layout.places.index(layout.only_place())
-    names = list(layout.columns(layout.empty(), places=False))
+    names = list(layout.columns(layout.empty))
     label = "name" if "name" in names else "person"
     if others := [name for name in names if name not in ("time", label)]:
         raise InvalidInputError(f"GPX files have the columns time and name, not {', '.join(map(repr, others))}")
     stream.write(HEADER)
     track: str | None = None
     for part in parts:
-        lon, lat = (layout.degrees(part, number, axis).to_pylist() for axis in range(2))
-        texts = {name: _elements(*column) for name, column in layout.columns(part, places=False).items()}
+        lon, lat = (axis.cast(TEXT).to_pylist() for axis in layout.decimal(part[1][0]))
+        texts = {name: _elements(*column) for name, column in layout.columns(part).items()}
         nothing = [""] * len(lon)
         lines = []
         for x, y, at, name in zip(lon, lat, texts.get("time", nothing), texts.get(label, nothing), strict=True):

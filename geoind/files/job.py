@@ -250,17 +250,15 @@ class _File:
     @cached_property
     def kinds(self) -> tuple[Kind, Kind]:
         """The formats of both files."""
-        chosen = self.job.reading.format
-        if self.name == STANDARD and chosen is None and self.target != STANDARD:
-            return kind_of(self.target), kind_of(self.target)
+        chosen, target = self.job.reading.format, Path(self.target)
+        if self.name == STANDARD and self.target != STANDARD:
+            chosen = chosen or kind_of(target).format
         first = kind_of(self.name, chosen)
         usual = "csv" if first.format in READ_ONLY else first.format
-        if self.target == STANDARD:
-            return first, Kind(usual, "")
-        is_archive = Path(self.target).suffix.lower() == ".zip" and not Path(Path(self.target).stem).suffix
-        if is_archive and usual not in ("parquet", "vector"):
-            return first, Kind(usual, "zip")
-        return first, kind_of(self.target)
+        # An archive without another suffix.
+        bare = target.suffix.lower() == ".zip" and not target.with_suffix("").suffix
+        follows = self.target == STANDARD or (bare and usual not in ("parquet", "vector"))
+        return first, kind_of(target, usual if follows else None)
 
     @cached_property
     def source(self) -> Source:
@@ -299,25 +297,43 @@ class _File:
             return self.job.rejects
         return rejects_of(self.job.rejects, self.path)
 
-    def count(self, sessions: "TraceSessions | None") -> Count:
-        """Return what is known before anything is drawn; refuse what could not be written."""
-        written = self.kinds[1]
-        check_writable(self.target, written, self.written_schema, self.table.places)
-        if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
-            raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
-        self.part = Part(self.table, sessions)
-        batches = self._writable() if self.job.charged and self.job.recipe.published else self.batches()
-        return self.part.count(batches, charged=self.job.charged, on_problems=self._on_problems())
+    def count(self, sessions: "TraceSessions | None") -> tuple[str, Count, int]:
+        """Return the path, what is known before anything is drawn, and how many records are rejected.
+
+        Raise for what could not be written.
+        """
+        with self._named():
+            written = self.kinds[1]
+            check_writable(self.target, written, self.written_schema, self.table.places)
+            if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
+                raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
+            part = self._new_part(sessions)
+            count = part.count(self._writable(), charged=self.job.charged, on_problems=self._on_problems())
+        # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
+        self.part = None if self.job.large else part
+        return self.path, count, self.rejected
 
     def _writable(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches; raise for values that cannot be written, before persons are charged."""
         for batch in self.batches():
-            check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places, batch)
+            if self.job.charged and self.job.recipe.published:
+                check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places, batch)
             yield batch
 
     def tags(self, release: Release) -> PersonReports:
         """Return the reports of each person, for a ledger."""
-        return (self.part or Part(self.table)).tags(self.batches(), release)
+        return (self.part or self._new_part(None)).tags(self.batches(), release)
+
+    def _new_part(self, sessions: "TraceSessions | None") -> Part:
+        return Part(self.table, sessions, check=self._check)
+
+    def _check(self, reports: Sequence[FloatArray]) -> None:
+        """Raise for reports that cannot be written; text has degrees in place of points."""
+        if self.kinds[1].format in ("parquet", "vector"):
+            nothing = pa.RecordBatch.from_arrays([], names=[])
+            columns = self.cell_columns
+            _, moved = in_cells(nothing, reports, self.job.cells, columns, self.table.decimals)
+            self.table.refuse_outside_crs(moved)
 
     @property
     def outputs(self) -> list[str | Path | None]:
@@ -325,46 +341,48 @@ class _File:
         has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD
         return [self.target, self.rejects, sidecar_of(self.target) if has_sidecar else None]
 
-    def write(
-        self, writer: AtomicWriter, release: Release, sessions: "TraceSessions | None"
-    ) -> tuple[int, FloatArray]:
+    def write(self, sessions: "TraceSessions | None", release: Release) -> tuple[int, FloatArray]:
         """Write the reports, and return how many there are, and the corners of their places."""
-        # The target is opened first: it is put in place last.
-        target = writer.path(self.target) if self.kinds[1].format == "vector" else writer.open(self.target)
-        rejects, sidecar = (
-            None if name is None else writer.open(name, private=name == self.rejects) for name in self.outputs[1:]
-        )
-        part = self.part
-        if part is None or sessions is not None or self.rejected:
-            part = Part(self.table, sessions)
-        record = release.record.to_json().encode()
-        corners, decimals = [corners_of([])], self.table.decimals
+        with self._named(), AtomicWriter(self.job.within) as writer:
+            if self.rejects is not None and self.job.several:
+                private_folder(Path(self.rejects).parent)
+            # The target is opened first: it is put in place last.
+            target = writer.path(self.target) if self.kinds[1].format == "vector" else writer.open(self.target)
+            rejects, sidecar = (
+                None if name is None else writer.open(name, private=name == self.rejects)
+                for name in self.outputs[1:]
+            )
+            part = self.part
+            if part is None or sessions is not None or self.rejected:
+                part = self._new_part(sessions)
+            record, corners = release.record.to_json().encode(), [corners_of([])]
+            schema = self.written_schema
+            write(
+                target,
+                self.kinds[1],
+                self._drawn(part, release, rejects, corners),
+                schema=schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record}),
+                places=self.table.places,
+                decimals=self.table.decimals,
+                delimiter=self.source.delimiter if self.kinds[0].format == "csv" else ",",
+                decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
+                spreadsheet_safe=self.job.spreadsheet_safe,
+            )
+            if sidecar is not None:
+                sidecar.write(record + b"\n")
+            return part.drawn, corners_of(corners)
 
-        def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
-            on_problems = self._on_problems(rejects)
-            drawn = part.draw(self.batches(rejects), release, on_problems=on_problems, places=False)
-            for batch, _, reports in drawn:
-                written, moved = in_cells(batch, reports, self.job.cells, self.cell_columns, decimals)
-                corners.append(corners_of([*corners[-1:], *moved]))
-                yield written, moved
-                if self.job.progress is not None and not self.job.several:
-                    self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
-
-        schema = self.written_schema
-        write(
-            target,
-            self.kinds[1],
-            made(),
-            schema=schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record}),
-            places=self.table.places,
-            decimals=decimals,
-            delimiter=self.source.delimiter if self.kinds[0].format == "csv" else ",",
-            decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
-            spreadsheet_safe=self.job.spreadsheet_safe,
-        )
-        if sidecar is not None:
-            sidecar.write(record + b"\n")
-        return part.drawn, corners[-1]
+    def _drawn(
+        self, part: Part, release: Release, rejects: IO[bytes] | None, corners: list[FloatArray]
+    ) -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
+        """Yield the kept columns and the reports; add their corners to a list."""
+        drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects), places=False)
+        for batch, _, reports in drawn:
+            written, moved = in_cells(batch, reports, self.job.cells, self.cell_columns, self.table.decimals)
+            corners[:] = [corners_of([*corners, *moved])]
+            yield written, moved
+            if self.job.progress is not None and not self.job.several:
+                self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
     def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""
@@ -401,6 +419,19 @@ class _File:
                 text = json.dumps({unit: row, "reason": reason, "record": record}, ensure_ascii=False)
                 rejects.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Name the file of a folder in errors."""
+        try:
+            yield
+        except (InvalidInputError, OSError) as error:
+            if not self.job.several:
+                raise
+            if isinstance(error, InvalidInputError):
+                raise InvalidInputError(f"{named_path(self.path)}: {error}") from None
+            reason = error.strerror or "input or output failed"
+            raise GeoindError(f"{named_path(self.path)}: {reason}; nothing was written") from None
+
     def settled(self) -> "_File":
         """Return the file without what it holds in memory, to travel to another process."""
         return replace(self, part=None, job=replace(self.job, ledger=None, progress=None))
@@ -419,7 +450,7 @@ def _made(
     files = {path: _File(job, path, str(name), str(targets[path])) for path, name in sources.items()}
     counted = Count()
     # Processes finish in any order.
-    for path, count, rejected in _each(files.values(), job, _count):
+    for path, count, rejected in _each(files.values(), job, _File.count):
         counted.merge(count, recipe.most_rows)
         files[path].rejected = rejected
     release = Release.of(recipe, counted, next(iter(files.values())).table)
@@ -429,7 +460,7 @@ def _made(
     again = recipe.time is not None or not job.several
     missing = [file for file in files.values() if again or not Path(file.target).exists()]
     reports, corners = 0, [corners_of([])]
-    for number, (drawn, part) in enumerate(_each(missing, job, _write, release), 1):
+    for number, (drawn, part) in enumerate(_each(missing, job, _File.write, release), 1):
         reports, corners = reports + drawn, [*corners, part]
         if job.progress is not None and job.several:
             job.progress(reports, number / len(missing))
@@ -461,37 +492,6 @@ def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments:
     if len(files) > 1 and sessions is None and (job.large if job.workers is None else job.workers > 1):
         return in_processes(job.workers, work, [(file.settled(), None, *arguments) for file in files])
     return (work(file, sessions, *arguments) for file in files)
-
-
-def _count(file: _File, sessions: "TraceSessions | None") -> tuple[str, Count, int]:
-    with _naming(file):
-        count = file.count(sessions)
-        if file.job.large:
-            # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
-            file.part = None
-        return file.path, count, file.rejected
-
-
-def _write(file: _File, sessions: "TraceSessions | None", release: Release) -> tuple[int, FloatArray]:
-    with _naming(file), AtomicWriter(file.job.within) as writer:
-        if file.rejects is not None and file.job.several:
-            private_folder(Path(file.rejects).parent)
-        return file.write(writer, release, sessions)
-
-
-@contextmanager
-def _naming(file: _File) -> Iterator[None]:
-    """Name the file of a folder in errors."""
-    try:
-        yield
-    except (InvalidInputError, OSError) as error:
-        if not file.job.several:
-            raise
-        name, failed = named_path(file.path), isinstance(error, OSError)
-        if not failed:
-            raise InvalidInputError(f"{name}: {error}") from None
-        reason = getattr(error, "strerror", None) or "input or output failed"
-        raise GeoindError(f"{name}: {reason}; nothing was written") from None
 
 
 def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:

@@ -1,8 +1,9 @@
 """Mechanisms of a matrix in a file: a channel with its certificate, interpolated and projected or not.
 
-The file is a Parquet table of the entries (`matrices`) with one metadata entry, `geoind`, an object of JSON;
-docs/reference/formats.md describes it. For devices (`geoind.js`) the file is the object of JSON itself, with the
-matrix in base 64.
+The file is a Parquet table of the positive entries, ordered by input and output, with one metadata entry,
+`geoind`, an object of JSON; docs/reference/formats.md describes it. It is not compressed: the digits of
+probabilities are random, and what is not compressed cannot expand. For devices (`geoind.js`) the file is the
+object of JSON itself, with the matrix in base 64.
 """
 
 import base64
@@ -11,25 +12,25 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 
-from geoind.arrays import FloatArray, as_lonlat
+from geoind.arrays import FloatArray, IntArray, as_lonlat
 from geoind.atomic import AtomicWriter
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.interpolated import Interpolated
 from geoind.channels.priors import Prior
+from geoind.channels.rows import parts_of
 from geoind.distances import Distance, euclidean
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.matrices import SCHEMA, read_matrix, write_matrix
 from geoind.mechanisms.projected import Projected
 from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.space.domain import LOCAL_RADIUS, largest_scale_within
@@ -43,6 +44,11 @@ if TYPE_CHECKING:
 __all__ = ["device_scale", "load_mechanism", "save_mechanism"]
 
 FORMAT = "geoind mechanism 1"
+SCHEMA = pa.schema({"input": pa.int32(), "output": pa.int32(), "probability": pa.float64()})
+GROUP = 1 << 20
+"""Rows that are written, and at most read, at a time."""
+MOST_KEPT = 1 << 24
+"""Most stored entries of an `ExtendedMatrix`: each is compared with all inputs."""
 MOST_ENTRIES = 1 << 27
 """Most entries of a matrix, 1 GB: 11 585 inputs and outputs."""
 MOST_ON_DEVICE = 1 << 23
@@ -59,6 +65,14 @@ ON_DEVICE = frozenset({"matrix", "reports"})
 IN_TABLE = frozenset({"extension"})
 """What else a Parquet file has."""
 EUCLIDEAN = "euclidean"
+RULES: dict[type, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
+    # Squares of larger numbers would overflow.
+    float: ((int, float), lambda number: abs(number) <= 1e100, "finite numbers"),
+    int: ((int,), lambda number: 0 <= number < 1 << 53, "a whole number, not negative"),
+    str: ((str,), lambda text: len(text) <= 1000 and text.isprintable(), "a short printable text"),
+    bool: ((bool,), lambda _: True, "true or false"),
+}
+"""Of members of the JSON: the types that stand for a type, which values are valid, and this in words."""
 ROUNDED = 1e-10
 """Excess of the promise of an `ExtendedMatrix` over its epsilon: processors round its entries differently."""
 
@@ -124,7 +138,7 @@ def save_mechanism(
         with AtomicWriter() as writer:
             writer.open(path).write(json.dumps(about, allow_nan=False).encode())
         return
-    write_matrix(path, channel.rows, text)
+    _write_matrix(path, channel.rows, text)
 
 
 def load_mechanism(
@@ -157,7 +171,7 @@ def load_mechanism(
                 raise InvalidInputError("its metric is not `distance=`")
             if prior is not None and about["prior"] != _hash_of(prior.sites.xy, prior.mass):
                 raise InvalidInputError("it was not made for this prior")
-            promised = _number_or_infinity(about["epsilon"], "epsilon")
+            promised = math.inf if about["epsilon"] is None else _checked(about["epsilon"], "epsilon")
             if not (measured := _measured(mechanism, distance)) <= promised:
                 raise InvalidInputError(f"it promises epsilon {promised:.6g}, but {measured:.6g} was measured")
     except (GeoindError, MemoryError) as error:
@@ -188,13 +202,12 @@ def _described(mechanism: object) -> tuple[Channel, dict[str, Any]]:
     about |= {
         "inputs": sites_array(channel.inputs).tolist(),
         "outputs": None if same else sites_array(channel.outputs).tolist(),
-        "certificate": asdict(channel.certificate) if isinstance(channel, OptimalChannel) else None,
+        "certificate": None,
     }
-    if about["certificate"] is not None:
+    if isinstance(channel, OptimalChannel):
         # JSON has no infinity.
-        about["certificate"] = {
-            name: None if value in (math.inf, -math.inf) else value for name, value in about["certificate"].items()
-        }
+        members = asdict(channel.certificate).items()
+        about["certificate"] = {name: None if value in (math.inf, -math.inf) else value for name, value in members}
     return channel, about
 
 
@@ -264,21 +277,19 @@ def _read(path: Path) -> tuple[Channel | Interpolated | Projected, dict[str, Any
     except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
         # Not its message: it may quote the content of the file.
         raise InvalidInputError(f"it cannot be read ({type(error).__name__})") from None
-    certificate = about["certificate"]
-    if certificate is None:
-        channel = Channel(inputs, outputs, matrix)
-    else:
-        channel = OptimalChannel(inputs, outputs, matrix, _certificate(certificate))
+    channel = Channel(inputs, outputs, matrix)
+    if about["certificate"] is not None:
+        certificate = Certificate(**_members(about["certificate"], "certificate", get_type_hints(Certificate)))
+        channel = OptimalChannel(inputs, outputs, matrix, certificate)
     inner = Interpolated(channel) if about["interpolated"] else channel
-    if about["projection"] is None:
-        if about["domain"] is not None:
-            raise InvalidInputError("domain must be null without a projection")
-        return inner, about
-    lon, lat = _numbers(about["projection"], "projection", 2)
-    if about["domain"] is None:
-        return Projected(inner, Projection(lon, lat)), about
-    west, south, east, north = _numbers(about["domain"], "domain", 4)
-    return Projected(inner, Projection(lon, lat), domain=shapely.box(west, south, east, north)), about
+    origin, box = about["projection"], about["domain"]
+    if origin is not None:
+        bounds: Any = None if box is None else _numbers(box, "domain", 4)
+        domain = None if box is None else shapely.box(*bounds)
+        return Projected(inner, Projection(*_numbers(origin, "projection", 2)), domain=domain), about
+    if box is not None:
+        raise InvalidInputError("domain must be null without a projection")
+    return inner, about
 
 
 def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix, dict[str, Any]]:
@@ -292,8 +303,87 @@ def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix
             raise InvalidInputError("its columns must be input, output and probability")
         about = as_object((file.schema_arrow.metadata or {}).get(b"geoind"))
         inputs, outputs = _ends(about, NAMES | IN_TABLE)
-        matrix = read_matrix(file, inputs, len(outputs), _extension(about["extension"]))
-        return inputs, outputs, matrix, about
+        return inputs, outputs, _read_matrix(file, inputs, len(outputs), about["extension"]), about
+
+
+def _write_matrix(path: str | Path, matrix: FloatArray | ExtendedMatrix, metadata: str) -> None:
+    """Write what is stored of a matrix, with the metadata `geoind`."""
+    schema = SCHEMA.with_metadata({"geoind": metadata})
+    encoding = {"input": "DELTA_BINARY_PACKED", "output": "DELTA_BINARY_PACKED", "probability": "PLAIN"}
+    with (
+        AtomicWriter() as writer,
+        pq.ParquetWriter(
+            writer.open(path),
+            schema,
+            compression="none",
+            use_dictionary=False,
+            column_encoding=encoding,
+            write_page_checksum=True,
+        ) as file,
+    ):
+        for inputs, outputs, values in _entries(matrix):
+            columns = [inputs.astype(np.int32), outputs.astype(np.int32), values]
+            file.write_table(pa.table(columns, schema=schema), GROUP)
+
+
+def _read_matrix(
+    file: pq.ParquetFile, inputs: Sites, outputs: int, extension: object
+) -> FloatArray | ExtendedMatrix:
+    """Return the matrix of a file; `extension` has epsilon and report of an `ExtendedMatrix`, or is None."""
+    shape = len(inputs), outputs
+    if extension is None:
+        matrix = np.zeros(shape)
+        for at, values in _numbered(file, shape):
+            matrix.reshape(-1)[at] = values
+        matrix.flags.writeable = False
+        return matrix
+    if file.metadata.num_rows > MOST_KEPT:
+        raise InvalidInputError(f"a matrix that is extended may have {MOST_KEPT:,} stored entries")
+    numbers, value = (np.concatenate(parts) for parts in zip(*_numbered(file, shape), strict=True))
+    row, column = np.divmod(numbers, outputs)
+    epsilon, report = _members(extension, "extension", {"epsilon": float, "report": int}).values()
+    whole = column == report
+    if not np.array_equal(row[whole], np.arange(len(inputs))):
+        raise InvalidInputError("the output extension.report must have an entry for each input")
+    order = np.lexsort((row, column))
+    order = order[~whole[order]]
+    return ExtendedMatrix(
+        inputs, outputs, epsilon, (row[order], column[order], value[order]), report, value[whole]
+    )
+
+
+def _entries(matrix: FloatArray | ExtendedMatrix) -> Iterator[tuple[IntArray, IntArray, FloatArray]]:
+    """Yield inputs, outputs and probabilities of the stored entries, in order."""
+    if isinstance(matrix, ExtendedMatrix):
+        inputs = np.concatenate([matrix.input, np.arange(len(matrix.column))])
+        outputs = np.concatenate([matrix.output, np.full(len(matrix.column), matrix.report)])
+        order = np.lexsort((outputs, inputs))
+        yield inputs[order], outputs[order], np.concatenate([matrix.value, matrix.column])[order]
+        return
+    for part, rows in parts_of(matrix):
+        inputs, outputs = np.nonzero(rows)
+        yield inputs + part.start, outputs, rows[inputs, outputs]
+
+
+def _numbered(file: Any, shape: tuple[int, int]) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Yield the numbers of the entries of a file, which are in order, each at most once, and their values."""
+    before = -1
+    if not shape[0] <= file.metadata.num_rows <= math.prod(shape):
+        raise InvalidInputError("it must have at least one entry for each input, and at most one for each pair")
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    if any(group.column(at).compression != "UNCOMPRESSED" for group in groups for at in range(3)):
+        raise InvalidInputError("it must not be compressed")
+    for batch in file.iter_batches(GROUP):
+        batch.validate(full=True)
+        if any(column.null_count for column in batch.columns):
+            raise InvalidInputError("no value may be missing")
+        inputs, outputs, values = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+        numbers: IntArray = inputs.astype(np.int64) * shape[1] + outputs
+        in_range = (inputs >= 0) & (inputs < shape[0]) & (outputs >= 0) & (outputs < shape[1])
+        if not in_range.all() or not (np.diff(numbers, prepend=before) > 0).all():
+            raise InvalidInputError("its entries must be those of sites, in order, each once")
+        yield numbers, values
+        before = int(numbers[-1]) if len(numbers) else before
 
 
 def _read_json(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix, dict[str, Any]]:
@@ -339,57 +429,27 @@ def _sites(value: object, name: str) -> Grid | Places:
     return Grid(x, y, cell=cell, columns=int(columns), rows=int(rows))
 
 
-def _extension(value: object) -> tuple[float, int] | None:
-    """Return the epsilon and the report of an `ExtendedMatrix`."""
-    if value is None:
-        return None
-    if not isinstance(value, dict) or value.keys() != {"epsilon", "report"}:
-        raise InvalidInputError("extension must be null, or have epsilon and report")
-    return _number(value["epsilon"], "extension.epsilon"), _whole(value["report"], "extension.report")
-
-
-def _certificate(value: object) -> Certificate:
-    kinds: dict[str, Callable[[object, str], object]] = dict.fromkeys(
-        ("objective", "bound", "gap", "epsilon", "repair", "seconds"), _number_or_infinity
-    )
-    kinds |= {"iterations": _whole, "method": _text, "optimal": _flag}
-    names = [field.name for field in fields(Certificate)]
-    if not isinstance(value, dict) or sorted(value) != sorted(names):
-        raise InvalidInputError(f"certificate must have {', '.join(names)}")
-    members: Any = {name: kinds[name](value[name], f"certificate.{name}") for name in names}
-    return Certificate(**members)
+def _members(value: object, name: str, kinds: dict[str, type]) -> dict[str, Any]:
+    """Return the members of an object, which must have these types; null stands for an infinite number."""
+    if not isinstance(value, dict) or value.keys() != kinds.keys():
+        raise InvalidInputError(f"{name} must have {', '.join(kinds)}")
+    return {
+        member: math.inf
+        if value[member] is None and kind is float
+        else _checked(value[member], f"{name}.{member}", kind)
+        for member, kind in kinds.items()
+    }
 
 
 def _numbers(value: object, name: str, count: int) -> list[float]:
     if not isinstance(value, list) or len(value) != count:
         raise InvalidInputError(f"{name} must be {count} numbers")
-    return [_number(number, name) for number in value]
+    return [_checked(number, name) for number in value]
 
 
-def _number(value: object, name: str) -> float:
-    # Squares of larger numbers would overflow.
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= 1e100:
-        raise InvalidInputError(f"{name} must be finite numbers")
-    return float(value)
-
-
-def _number_or_infinity(value: object, name: str) -> float:
-    return math.inf if value is None else _number(value, name)
-
-
-def _whole(value: object, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 53:
-        raise InvalidInputError(f"{name} must be a whole number, not negative")
-    return value
-
-
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str) or len(value) > 1000 or not value.isprintable():
-        raise InvalidInputError(f"{name} must be a short printable text")
-    return value
-
-
-def _flag(value: object, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInputError(f"{name} must be true or false")
-    return value
+def _checked(value: Any, name: str, kind: type = float) -> Any:
+    """Return a value of a type."""
+    types, valid, rule = RULES[kind]
+    if type(value) not in types or not valid(value):
+        raise InvalidInputError(f"{name} must be {rule}")
+    return kind(value)

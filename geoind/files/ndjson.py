@@ -181,7 +181,7 @@ def _json(value: Any) -> str:
 
 def write_ndjson(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
     """Write an object per line; a dotted name is a nested object, if it was one when it was read."""
-    names = set(layout.columns(layout.empty()))
+    names = set(layout.columns(layout.empty))
     nested = {field.name for field in layout.schema if is_json(field) and field.name.count(".") <= DEEPEST}
     for part in parts:
         tree: dict[str, Any] = {}

@@ -11,7 +11,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source
 from geoind.files.writers import Layout, Part, is_json, text_of
 from geoind.tables.columns import JSON_TEXT
-from geoind.tables.places import Points, crs_metadata, geo_metadata, numbers_of
+from geoind.tables.places import Points, crs_metadata, geo_metadata
 from geoind.tables.record import PARQUET_KEY
 
 BATCH_ROWS = 1 << 17
@@ -63,25 +63,26 @@ def _opened(data: Bytes) -> Iterator[Any]:
 
 def write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
     """Write a table with the release record, and the metadata of GeoParquet if there are points."""
-    points = [place for place in layout.places if isinstance(place, Points)]
 
     def converted(part: Part) -> pa.Table:
-        columns = {}
-        for name, (field, column) in layout.columns(part, places=False).items():
-            columns[name] = text_of(field, column).cast(pa.string()) if is_json(field) else column
-        for place, reports in zip(layout.places, part[1], strict=True):
-            made = [place.wkb(reports)] if isinstance(place, Points) else map(numbers_of, reports.T)
-            columns |= dict(zip(place.names, made, strict=True))
-        return pa.table({name: columns[name] for name in layout.schema.names})
+        columns = layout.columns(part).items()
+        return pa.table(
+            {name: text_of(*one).cast(pa.string()) if is_json(one[0]) else one[1] for name, one in columns}
+        )
 
+    points = {
+        name: crs_metadata(place.crs)
+        for place in layout.places
+        if isinstance(place, Points)
+        for name in place.names
+    }
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == PARQUET_KEY}
-    if points:
-        metadata |= geo_metadata({name: crs_metadata(place.crs) for place in points for name in place.names})
-    fields = converted(layout.empty()).schema
-    schema = pa.schema([(field.name, field.type) for field in fields], metadata)
+    fields = converted(layout.empty).schema
+    schema = pa.schema(
+        [(field.name, field.type) for field in fields], metadata | (geo_metadata(points) if points else {})
+    )
     # A dictionary of numbers that are all different takes more time and space than the numbers.
-    numbers = {field.name for field in schema if pa.types.is_primitive(field.type)} | set(layout.spots)
-    repeated = [name for name in schema.names if name not in numbers]
+    repeated = [field.name for field in schema if not (pa.types.is_primitive(field.type) or field.name in points)]
     with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
         for part in parts:
             writer.write_table(converted(part))

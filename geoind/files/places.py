@@ -380,31 +380,33 @@ def read_reports(
     >>> reports.lonlat.shape, reports.epsilon
     ((2, 2), array([0.01, 0.01]))
     """
-    lonlats, epsilons = [], []
+    lonlats, epsilons = [np.empty((0, 2))], [np.empty(0)]
     for path in files_in(paths):
-        if epsilon is None or record_of(path) is not None:
-            value = _promised(path)
-        else:
-            value = as_positive(epsilon, "epsilon")
-        if epsilon is not None and not math.isclose(value, epsilon, rel_tol=1e-6):
-            raise InvalidInputError(
-                f"{path} was made with epsilon {value:.6g} per metre, as its record says, not {epsilon:.6g}"
-            )
+        value = _promised(path, epsilon)
         places = read_places(path, reading, lon=lon, lat=lat, geometry=geometry, crs=crs)
-        lonlats.append(as_lonlat(np.concatenate([np.empty((0, 2)), *places]), path.name))
+        lonlats.append(as_lonlat(np.concatenate([lonlats[0], *places]), path.name))
         epsilons.append(np.full(len(lonlats[-1]), value))
     if not sum(map(len, lonlats)):
         raise InvalidInputError("the files hold no reports")
     return FileReports(np.concatenate(lonlats), np.concatenate(epsilons))
 
 
-def _promised(path: Path) -> float:
+def _promised(path: Path, epsilon: float | None) -> float:
+    """Return the epsilon of a file's record, which must be the given one, or that one if there is no record."""
     if record_of(path) is None:
-        raise InvalidInputError(f"{path} has no release record: give `epsilon=`, with which the reports were made")
+        if epsilon is None:
+            raise InvalidInputError(
+                f"{path} has no release record: give `epsilon=`, with which the reports were made"
+            )
+        return as_positive(epsilon, "epsilon")
     promise = read_promise(path)
     if promise.mechanism != "SphericalLaplace":
         raise InvalidInputError(
             f"{path} was made by {promise.mechanism}, whose noise its record does not describe: "
             "use estimate_population with the mechanism itself"
+        )
+    if epsilon is not None and not math.isclose(promise.epsilon, epsilon, rel_tol=1e-6):
+        raise InvalidInputError(
+            f"{path} was made with epsilon {promise.epsilon:.6g} per metre, as its record says, not {epsilon:.6g}"
         )
     return promise.epsilon

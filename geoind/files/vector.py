@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Source
 from geoind.files.writers import (
+    TEXT,
     WRITTEN,
     Layout,
     Part,
@@ -26,7 +27,7 @@ from geoind.files.writers import (
 from geoind.space.crs import LONLAT, parsed_crs
 from geoind.space.vector_files import VectorFile, driver_of, gdal_path
 from geoind.tables.columns import JSON_TEXT
-from geoind.tables.places import LonLat, crs_of
+from geoind.tables.places import LonLat, Points, crs_of
 
 JSON = {JSON_TEXT: b"1"}
 """The metadata of a column of JSON texts."""
@@ -120,13 +121,13 @@ def _json(text: str) -> str:
 
 def write_geojson(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
     """Write a FeatureCollection, or a feature per line."""
-    number, collection = layout.places.index(layout.only_place()), layout.format == "geojson"
+    collection = layout.format == "geojson"
     stream.write(b'{"type": "FeatureCollection", "features": [' if collection else b"")
     first = True
     for part in parts:
-        lon, lat = (layout.degrees(part, number, axis) for axis in range(2))
+        lon, lat = (axis.cast(TEXT) for axis in layout.decimal(part[1][0]))
         point = pc.fill_null(joined('{"type": "Point", "coordinates": [', lon, ", ", lat, "]}"), "null")
-        members = {name: json_of(*column) for name, column in layout.columns(part, places=False).items()}
+        members = {name: json_of(*column) for name, column in layout.columns(part).items()}
         pieces = ['{"type": "Feature", "properties": ', *object_of(members), ', "geometry": ', point, "}"]
         texts = bytes_of(joined(",\n", *pieces) if collection else joined(*pieces, "\n"))
         stream.write(texts[1:] if first and collection else texts)
@@ -140,11 +141,11 @@ def write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: Layout
 
     if not isinstance(target, Path):
         raise InvalidInputError("the formats of GDAL need files with names, not standard output")
-    place, driver = layout.only_place(), driver_of(target)
+    place, driver = layout.places[0], driver_of(target)
     if driver not in OPTIONS or target.suffix.lower() == ".zip":
         raise InvalidInputError(f"{target.suffix} files are not written: choose one of {WRITTEN}")
     crs, geometry = crs_of(place), "geometry" if isinstance(place, LonLat) else place.names[0]
-    kept = [field.name.lower() for field in layout.schema if field.name not in layout.spots]
+    kept = [name.lower() for name in layout.columns(layout.empty)]
     while isinstance(place, LonLat) and geometry in kept:
         geometry += "_"
     # GDAL ignores case: it would read a column as the geometry, or as the number of a feature.
@@ -155,8 +156,9 @@ def write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: Layout
     failure: list[BaseException] = []
 
     def converted(part: Part) -> pa.RecordBatch:
-        columns = {name: _for_gdal(driver, *one) for name, one in layout.columns(part, places=False).items()}
-        return pa.record_batch(columns | {geometry: layout.shapes(part, place)})
+        columns = {name: _for_gdal(driver, *one) for name, one in layout.columns(part).items()}
+        shapes = place if isinstance(place, Points) else Points()
+        return pa.record_batch(columns | {geometry: shapes.wkb(part[1][0])})
 
     def guarded() -> Iterator[pa.RecordBatch]:
         try:
@@ -167,7 +169,7 @@ def write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: Layout
             raise
 
     try:
-        reader = pa.RecordBatchReader.from_batches(converted(layout.empty()).schema, guarded())
+        reader = pa.RecordBatchReader.from_batches(converted(layout.empty).schema, guarded())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pyogrio.raw.write_arrow(

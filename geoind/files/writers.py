@@ -3,7 +3,7 @@
 import io
 import json
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,12 +20,12 @@ from geoind.files.formats import READ_ONLY, Kind, compressed, empty_batch, modul
 from geoind.space.lattice import snap_lonlat
 from geoind.space.vector_files import SEQUENCES
 from geoind.tables.columns import JSON_TEXT
-from geoind.tables.places import LonLat, Points, decimal_text
+from geoind.tables.places import LonLat, Points, decimals_of, numbers_of
 
 Part: TypeAlias = tuple[pa.RecordBatch, Sequence[FloatArray]]
 """Kept columns, and the reports of each place in degrees, longitude first, NaN where a row has none."""
-Column: TypeAlias = tuple[pa.Field | None, pa.Array]
-"""A column of a batch and its field; without a field it is a coordinate of the reports, as text."""
+Column: TypeAlias = tuple[pa.Field, pa.Array]
+"""A column of a batch and its field. In text formats the coordinates of reports are decimal numbers."""
 
 TEXT = pa.large_string()
 
@@ -33,6 +33,8 @@ WRITTEN = ".csv, .tsv, .ndjson, .geojson, .geojsonl, .gpx, .parquet, .gpkg, .fgb
 
 QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 DUMPED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str).encode
+SEVERAL_PLACES = ("csv", "tsv", "ndjson", "parquet")
+"""The formats whose records may have several places."""
 BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal)
 """The types whose text is their JSON."""
 
@@ -164,7 +166,7 @@ def in_cells(
     return batch, moved
 
 
-@dataclass
+@dataclass(frozen=True)
 class Layout:
     """Which columns are places, and how they are written."""
 
@@ -177,52 +179,50 @@ class Layout:
     spreadsheet_safe: bool
 
     def __post_init__(self) -> None:
-        self.spots: dict[str, list[tuple[str, int, int]]] = {}
-        for name, after in pairwise(sorted(self.schema.names)):
-            if name == after:
-                raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
-        for number, place in enumerate(self.places):
-            sources = place.names if isinstance(place, LonLat) else place.names * 2
-            names = place.names if isinstance(place, LonLat) else ("lon", "lat")
-            for axis, (source, name) in enumerate(zip(sources, names, strict=True)):
-                self.spots.setdefault(source, []).append((name, number, axis))
-
-    def only_place(self) -> LonLat | Points:
-        """Return the place, for a format with one per record."""
-        if len(self.places) != 1:
+        if self.format not in SEVERAL_PLACES and len(self.places) != 1:
             raise InvalidInputError(
                 f"this format has one location per record, and the reports have {len(self.places)}: write CSV, "
                 "NDJSON or Parquet"
             )
-        return self.places[0]
+        _refuse_twice(self.schema.names)
 
+    def columns(self, part: Part) -> dict[str, Column]:
+        """Return the columns of a part; where a format has one place per record, without the place."""
+        spots: dict[str, list[Column]] = {name: [] for place in self.places for name in place.names}
+        for place, degrees in zip(self.places, part[1], strict=True):
+            for source, name, array in self._written(place, degrees):
+                spots[source].append((pa.field(name, array.type), array))
+        found: list[Column] = []
+        for field in self.schema:
+            found += spots[field.name] if field.name in spots else [(field, part[0].column(field.name))]
+        _refuse_twice([field.name for field, _ in found])
+        return {field.name: (field, column) for field, column in found}
+
+    def _written(self, place: LonLat | Points, degrees: FloatArray) -> Iterable[tuple[str, str, pa.Array]]:
+        """Return what is written for a place: its own column, the name of the written one, and the values."""
+        if self.format not in SEVERAL_PLACES:
+            return ()
+        if isinstance(place, Points) and self.format == "parquet":
+            return zip(place.names, place.names, [place.wkb(degrees)], strict=True)
+        arrays = map(numbers_of, degrees.T) if self.format == "parquet" else self.decimal(degrees)
+        if isinstance(place, Points):
+            return zip(place.names * 2, ("lon", "lat"), arrays, strict=True)
+        return zip(place.names, place.names, arrays, strict=True)
+
+    def decimal(self, degrees: FloatArray) -> list[pa.Array]:
+        """Return longitudes and latitudes as decimal numbers, null where there are none."""
+        return [decimals_of(values, self.decimals) for values in degrees.T]
+
+    @property
     def empty(self) -> Part:
-        """Return a part without rows."""
+        """A part without rows."""
         return empty_batch(self.schema), [np.empty((0, 2))] * len(self.places)
 
-    def columns(self, part: Part, *, places: bool = True) -> dict[str, Column]:
-        """Return the columns of a part: with places as lon and lat, or without places."""
-        columns: dict[str, Column] = {}
-        for field in self.schema:
-            if field.name in self.spots:
-                spots = self.spots[field.name] if places else []
-                found = [(name, (None, self.degrees(part, at, axis))) for name, at, axis in spots]
-            else:
-                found = [(field.name, (field, part[0].column(field.name)))]
-            for name, one in found:
-                if name in columns:
-                    raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
-                columns[name] = one
-        return columns
 
-    def degrees(self, part: Part, place: int, axis: int) -> pa.Array:
-        """Return longitudes or latitudes of a place as text, null where there is none."""
-        return decimal_text(part[1][place][:, axis], self.decimals)
-
-    def shapes(self, part: Part, place: LonLat | Points) -> pa.Array:
-        """Return the reports of a place as WKB in its CRS."""
-        points = place if isinstance(place, Points) else Points()
-        return points.wkb(part[1][self.places.index(place)])
+def _refuse_twice(names: Sequence[str]) -> None:
+    for name, after in pairwise(sorted(names)):
+        if name == after:
+            raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
 
 
 def is_json(field: pa.Field) -> bool:
@@ -230,10 +230,8 @@ def is_json(field: pa.Field) -> bool:
     return JSON_TEXT in (field.metadata or {})
 
 
-def text_of(field: pa.Field | None, column: pa.Array) -> pa.Array:
+def text_of(field: pa.Field, column: pa.Array) -> pa.Array:
     """Return a column as text, null where it has no value."""
-    if field is None:
-        return column
     column = getattr(column, "storage", column)
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     kind, name = column.type, field.name
@@ -274,10 +272,8 @@ def _unquoted(name: str, column: pa.Array) -> pa.Array:
         raise InvalidInputError(f"column {name!r} holds text that is not valid Unicode") from None
 
 
-def json_of(field: pa.Field | None, column: pa.Array) -> pa.Array:
+def json_of(field: pa.Field, column: pa.Array) -> pa.Array:
     """Return a column as JSON values, null where it has none."""
-    if field is None:
-        return column
     if is_json(field):
         return column.cast(TEXT)
     text, kind = text_of(field, column), column.type

@@ -37,7 +37,7 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-FILLINGS, FILLED, LEAST_LEFT = 4, 1e-3, 0.2
+FILLINGS, FILLED, LEAST_LEFT = 3, 1e-3, 0.2
 """Last steps for the equations only, the defect of their conjugate gradients, and what one leaves of an entry."""
 SETTLE_EVERY = 3
 """Iterations between two calls of `settle`."""
@@ -242,8 +242,8 @@ class BlockMethod:
     def columns(self, settle: Callable[[FloatArray], BlockProgram]) -> FloatArray:
         """Return the columns after more Newton steps, for the equations only, each with rows for its columns.
 
-        Their length is 1, so some pairs of small entries may be broken. They are mended before the next step, which
-        corrects what that adds to the rows.
+        Their length is 1, so some pairs of small entries may be broken. They are mended before the next step,
+        which corrects what that adds to the rows.
         """
         v, self.close = self.v, FILLED
         with suppress(SolverError), np.errstate(all="ignore"):

@@ -57,6 +57,9 @@ class Part:
         Of traces: the sessions that answered the parts before. By default new ones.
     name : str, optional
         What the part is called in messages, such as "partition 3".
+    check : callable, optional
+        Raises for reports that cannot be written; it is called for all of them before persons are charged. By
+        default reports must have coordinates in the CRS of their column.
 
     Examples
     --------
@@ -71,8 +74,14 @@ class Part:
     [['fare', 'lon', 'lat']]
     """
 
-    def __init__(self, table: Table, sessions: "TraceSessions | None" = None, name: str = "") -> None:
-        self.table, self.name = table, name
+    def __init__(
+        self,
+        table: Table,
+        sessions: "TraceSessions | None" = None,
+        name: str = "",
+        check: Callable[[Sequence[FloatArray]], None] | None = None,
+    ) -> None:
+        self.table, self.name, self._check = table, name, check or table.refuse_outside_crs
         self._sessions = sessions
         self._remembered: list[Examined] | None = None
         self.drawn = 0
@@ -111,6 +120,8 @@ class Part:
                 found.persons.update(self._answered(examined.placed, sessions, charged=charged))
             elif examined.codes is not None:
                 self._count_persons(found, examined, examined.codes)
+                if charged and recipe.same_place is not None:
+                    self._check(self._drawn(examined))
         if sessions is not None:
             found.costs = dict(sessions.costs)  # type: ignore[arg-type]
         for order in found.orders:
@@ -121,6 +132,7 @@ class Part:
     def _answered(self, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> PersonReports:
         """Return the answers of sessions, and with a charge the tags of these answers."""
         answers, tags = sessions.report(*examined.steps), None
+        self._check([answers])
         if charged and self.table.recipe.key is not None:
             from geoind.traces.many import tags_of_answers
 
@@ -149,7 +161,9 @@ class Part:
         total = PersonReports()
         for examined in self._examined(batches, _ignore, None):
             chosen = release.chosen(examined)
-            tags = tags_of(chosen.truths, self._drawn(chosen), release.recipe.mechanism, chosen.source)
+            reports = self._drawn(chosen)
+            self._check(reports)
+            tags = tags_of(chosen.truths, reports, release.recipe.mechanism, chosen.source)
             if chosen.codes is not None:
                 total.update(PersonReports.of(chosen.names, chosen.codes, chosen.reports_per_row, tags))
         self._refuse_changes(release)

@@ -66,8 +66,10 @@ class LonLat:
         result = {}
         for name, values in zip(self.names, degrees.T, strict=True):
             kind = column_of(batch, name).type
-            made = decimal_text(values, decimals).fill_null("") if is_text(kind) else numbers_of(values)
-            result[name] = made.cast(kind)
+            if is_text(kind):
+                result[name] = decimals_of(values, decimals).cast(kind).fill_null("")
+            else:
+                result[name] = numbers_of(values).cast(kind)
         return result
 
 
@@ -288,11 +290,11 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
         return arrow.floats_of(values), empty
 
 
-def decimal_text(values: FloatArray, decimals: int) -> pa.Array:
-    """Return numbers as text with so many decimals, null where they are NaN."""
+def decimals_of(values: FloatArray, decimals: int) -> pa.Array:
+    """Return numbers with so many decimals, null where they are NaN."""
     whole = np.rint(np.nan_to_num(values) * 10.0**decimals).astype(np.int64)
     buffers = [_valid(values), pa.py_buffer(np.column_stack([whole, whole >> 63]))]
-    return pa.Array.from_buffers(pa.decimal128(18, decimals), len(whole), buffers).cast(pa.large_string())
+    return pa.Array.from_buffers(pa.decimal128(18, decimals), len(whole), buffers)
 
 
 def numbers_of(values: FloatArray) -> pa.Array:

@@ -57,10 +57,7 @@ def read_promise(path: str | Path) -> ReleaseRecord:
     0.01
     """
     path = Path(path)
-    own, files = record_of(path), list[Path]()
-    if path.is_dir():
-        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.endswith(SIDECAR)]
-        files = [file for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+    own, files = record_of(path), visible_in(path) if path.is_dir() else []
     if own is None and not files:
         raise InvalidInputError(
             f"{path} has no release record: no {sidecar_of(path).name}, no entry in Parquet metadata"
@@ -77,6 +74,12 @@ def read_promise(path: str | Path) -> ReleaseRecord:
             f"{path} must hold the files of one release, with one record: there are {len(found)} records"
         )
     return found.pop()
+
+
+def visible_in(folder: Path) -> list[Path]:
+    """Return the files of a folder and below, without sidecars, hidden files and those that begin with `_`."""
+    inside = [file for file in sorted(folder.rglob("*")) if file.is_file() and not file.name.endswith(SIDECAR)]
+    return [file for file in inside if not any(part[0] in "._" for part in file.relative_to(folder).parts)]
 
 
 def record_of(path: str | Path) -> str | bytes | None:

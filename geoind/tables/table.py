@@ -286,6 +286,12 @@ class Table:
                 places.append((from_lonlat(truth[chosen], crs_of(place)), 0))
         refuse_copies(rows_of(examined.batch.select(names), chosen), places)
 
+    def refuse_outside_crs(self, reports: Sequence[FloatArray]) -> None:
+        """Raise if some reports of points have no coordinates in the CRS of their column."""
+        for place, made in zip(self.places, reports, strict=True):
+            if isinstance(place, Points) and not same_crs(crs_of(place), LONLAT):
+                place.wkb(made)
+
     @property
     def _place_names(self) -> list[str]:
         return [name for place in self.places for name in place.names]

@@ -10,6 +10,8 @@ import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,16 +20,23 @@ from geoind.audits.attacks import weighted_median
 from geoind.audits.visits import at_night
 from geoind.channels.remap import geometric_median
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
-from geoind.traces.methods import History, TraceMethod
+from geoind.tables.recipe import METHODS, described, method_of
+from geoind.traces.methods import History, Independent, TraceMethod
 from geoind.traces.mobility import Mobility, MobilityModel
 from geoind.traces.questions import Place
+
+if TYPE_CHECKING:
+    from geoind.audits.attempts import Guess
+    from geoind.tables.record import ReleaseRecord
 
 __all__ = [
     "average",
     "home_beliefs",
     "home_guess",
+    "home_guesses",
     "middle",
     "most_likely_path",
     "most_likely_places",
@@ -430,3 +439,17 @@ def _reports_at(reports: ArrayLike, times: ArrayLike) -> tuple[FloatArray, Float
     if seconds.shape != (len(lonlat),):
         raise InvalidInputError(f"times must be one per report, got {seconds.shape} for {len(lonlat)}")
     return lonlat, seconds
+
+
+def home_guesses(record: "ReleaseRecord") -> "dict[str, Guess]":
+    """Return `home_guess` with the method of a release, by its name in a statement; none if it is not known."""
+    if record.mechanism != "SphericalLaplace" and record.session is None:
+        return {}
+    noise = SphericalLaplace(record.epsilon if record.session is None else record.fresh or record.epsilon)
+    known: dict[str | None, TraceMethod] = {None: Independent(noise.epsilon)}
+    if record.session is not None:
+        known |= {described(method): method for method in (method_of(name, noise) for name in METHODS)}
+    if record.session not in known:
+        return {}
+    guess = partial(home_guess, method=known[record.session], reach=noise.reach(0.95))
+    return {"trace adversary at night": guess}

@@ -24,7 +24,7 @@ def small_setting(monkeypatch: pytest.MonkeyPatch) -> None:
         weights={"uniform": np.ones(9), "middle row": [0, 0, 0, 1, 1, 1, 0, 0, 0]},
         zone=(3, 1),
     )
-    monkeypatch.setattr("geoind.evaluation.PAPER_SETTING", small)
+    monkeypatch.setattr("geoind.cli.evaluate.PAPER_SETTING", small)
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 

@@ -724,7 +724,7 @@ def test_too_little_memory_is_one_sentence(
     def full(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("geoind.files.job.obfuscate_file", full)
+    monkeypatch.setattr("geoind.cli.obfuscate.obfuscate_file", full)
     assert "not enough memory" in refusal(capfd, places, places.with_name("out.csv"), *SHARP)
 
 

@@ -11,18 +11,19 @@ from typing import Any
 import pytest
 
 from geoind import InvalidInputError, SphericalLaplace
-from geoind.cli import command_parsers, main, shared
-from geoind.cli.shared import (
-    FORMATS,
+from geoind.cli import program
+from geoind.cli.program import (
     add_privacy,
     add_reading,
     check_target,
+    command_parsers,
     epsilon_of,
+    main,
     privacy_of,
     progress_line,
     reading_of,
 )
-from geoind.files import Reading, formats
+from geoind.files import Reading
 
 FACTORS = ["1", "0.5", "0", "inf", "nan", "four", "1.00000000000000001"]
 NO_LEVELS = [
@@ -167,13 +168,9 @@ def test_several_locations_have_several_columns() -> None:
     assert reading_of(options("--geometry", "spot", "--crs", "EPSG:2154"))["crs"] == "EPSG:2154"
 
 
-def test_a_format_can_be_chosen_by_every_name_that_the_library_knows() -> None:
-    assert FORMATS == formats.FORMATS
-
-
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setattr(shared, "PAUSE", -1.0)
+    monkeypatch.setattr(program, "PAUSE", -1.0)
 
 
 def test_a_terminal_shows_the_progress_and_an_empty_line_at_the_end(
@@ -210,7 +207,7 @@ def test_updates_that_follow_too_fast_are_left_out(
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     clock = SimpleNamespace(monotonic=iter([0.0, 0.05, 0.11]).__next__)
-    monkeypatch.setattr(shared, "time", clock)
+    monkeypatch.setattr(program, "time", clock)
     with progress_line() as show:
         for text in ("first", "too soon", "later"):
             show(text)
@@ -237,9 +234,9 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.fail("it computed first")
 
     for name in (
-        "geoind.files.read_reports",
-        "geoind.evaluation.comparison.evaluate",
-        "geoind.maps.report_page.report_map",
+        "geoind.cli.estimate.read_reports",
+        "geoind.cli.evaluate.evaluate",
+        "geoind.cli.map.report_map",
     ):
         monkeypatch.setattr(name, computes)
     monkeypatch.chdir(tmp_path)

@@ -83,7 +83,7 @@ class Killed(BaseException):
 
 def interrupted(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
     """Run a job that is killed after two files."""
-    write, count = job._write, iter(range(100))
+    write, count = job._File.write, iter(range(100))
 
     def write_two(*given: Any) -> Any:
         if next(count) == 2:
@@ -91,7 +91,7 @@ def interrupted(source: Path, target: Path, monkeypatch: pytest.MonkeyPatch, **o
         return write(*given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "_write", write_two)
+        patch.setattr(job._File, "write", write_two)
         with pytest.raises(Killed):
             obfuscate_file([source], target, **options)
 

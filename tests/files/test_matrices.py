@@ -187,7 +187,7 @@ def test_a_column_that_is_not_private_is_measured(city: Path) -> None:
 
 
 def test_a_file_of_too_many_entries_is_refused(city: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("geoind.files.matrices.MOST_KEPT", pq.read_metadata(city).num_rows - 1)
+    monkeypatch.setattr("geoind.files.mechanisms.MOST_KEPT", pq.read_metadata(city).num_rows - 1)
     with pytest.raises(InvalidInputError, match="may have"):
         load_mechanism(city)
 

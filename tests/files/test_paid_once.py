@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import geopandas
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 from geoind import (
     BudgetExceededError,
@@ -335,13 +337,13 @@ import os, signal, sys
 from geoind.cli import main
 from geoind.files import job
 
-write = job._write
+write = job._File.write
 
 def once(*given):
     write(*given)
     os.kill(os.getpid(), signal.SIGKILL)
 
-job._write = once
+job._File.write = once
 sys.exit(main({line!r}))
 """
 
@@ -561,3 +563,42 @@ def _kill_workers(parent: int) -> None:
         time.sleep(1)
     else:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+HORIZON = "+proj=ortho +lat_0=0 +lon_0=0 +R=6371000"
+OVER_THE_HORIZON: dict[str, dict[str, Any]] = {
+    "points": {**POINTS, "epsilon": 1e-4},
+    "keyed": {**KEYED, "epsilon": 1e-4},
+    "trace": {**TRACES, "epsilon": 1e-4},
+    "same place": {**OPTIONS["same place"], "epsilon": 1e-4},
+    # The reports have coordinates, and the centres of their cells may have none.
+    "cells": {**KEYED, "epsilon": 1e-4, "cells": "geohash:2"},
+}
+
+
+def at_the_edge(path: Path) -> pa.Table:
+    """Write points of four persons near the edge of the half of the Earth that a CRS covers."""
+    places = geopandas.GeoSeries([shapely.Point(89.9, 0.01 * number) for number in range(40)], crs=4326)
+    columns = {name: rows().column(name).to_pylist()[:40] for name in ("trip", "who", "at")}
+    geopandas.GeoDataFrame(columns, geometry=places.to_crs(HORIZON)).to_parquet(path)
+    return pq.read_table(path)
+
+
+@pytest.mark.parametrize("name", OVER_THE_HORIZON)
+def test_reports_that_have_no_coordinates_in_the_crs_are_an_error_before_the_charge(
+    tmp_path: Path, name: str
+) -> None:
+    source, options = tmp_path / "in.parquet", {**OVER_THE_HORIZON[name], "order": "keep"}
+    table = at_the_edge(source)
+    with Ledger(f"sqlite:///{tmp_path / 'budgets.db'}", budget=100) as ledger:
+        for target in ("out.parquet", "out.gpkg"):
+            with pytest.raises(InvalidInputError, match="no coordinates for some reports"):
+                obfuscate_file(source, tmp_path / target, ledger=ledger, **options)
+        if name != "cells":
+            with pytest.raises(InvalidInputError, match="no coordinates for some reports"):
+                obfuscate(table, ledger=ledger, **options)
+        assert ledger.spent("p0") == 0
+        assert not list(tmp_path.glob("*out*"))
+        # Degrees need no CRS.
+        assert obfuscate_file(source, tmp_path / "out.csv", ledger=ledger, **options).reports == 40
+        assert ledger.spent("p0") > 0
