@@ -1,19 +1,27 @@
 """Symmetric matrices whose entries far from the diagonal are left out, and their Cholesky factors."""
 
 from collections.abc import Callable
+from functools import cache
 from threading import Lock
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.linalg.lapack import dpbtrf, dpbtrs
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 
-__all__ = ["Band"]
+__all__ = ["Band", "lower_triangle"]
 
 NUDGES = 1e-15, 1e-13, 1e-11, 1e-9, 1e-7
 """Relative shifts of the diagonal, tried in turn where rounding makes the matrix indefinite."""
+
+
+@cache
+def lower_triangle(size: int) -> npt.NDArray[np.bool_]:
+    """Return which cells of a square matrix are on or below its diagonal; computed once for each size."""
+    return np.tri(size, dtype=bool)
 
 
 class Band:
@@ -55,7 +63,7 @@ class Band:
             near = near[np.argsort(place[near], kind="stable")]
             place, square = place[near], square[near[:, None], near]
         # Entry (i, j) is cell i - j of row j: number j * width + i. Zeros above the diagonal may go anywhere.
-        cell, entries = np.add.outer(place, place * self.width), np.tril(square)
+        cell, entries = np.add.outer(place, place * self.width), square * lower_triangle(len(square))
         with self.lock:
             np.add.at(self.cells.reshape(-1), cell.reshape(-1), entries.reshape(-1))
 

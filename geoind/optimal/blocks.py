@@ -23,7 +23,7 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal import lapack
-from geoind.optimal.bands import Band
+from geoind.optimal.bands import Band, lower_triangle
 from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.interior import longest_step, outliers
 from geoind.optimal.newton import factor_block
@@ -378,7 +378,7 @@ class BlockMethod:
                 # Positive in exact arithmetic; the lower limit keeps it positive in doubles.
                 self.spare[j] = max(gap[j] - pull[here] @ shift, 1e-6 * abs(gap[j]))
                 lower = lapack.inverse(block)
-                inverse = np.where(np.tri(len(lower), dtype=bool), lower, lower.T)
+                inverse = np.where(lower_triangle(len(lower)), lower, lower.T)
                 inverse[reference, reference] = 0.0
                 inverse *= v[here][:, None]
                 inverse *= v[here]

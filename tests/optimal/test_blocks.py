@@ -1,10 +1,13 @@
 """The method over blocks finds the optimum of its program, and its bounds are valid at every iteration."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from geoind.arrays import FloatArray
 from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
 from geoind.parallel import Threads
@@ -100,3 +103,28 @@ def test_the_search_ends_at_a_bound_that_is_enough() -> None:
         method = method_of(program, True, team)
         method.run(1e-9, enough=enough, deadline=np.inf, progress=seen.append)
     assert seen[-2] < enough <= seen[-1]
+
+
+@pytest.mark.parametrize("seed", range(trials(4)))
+def test_the_last_steps_fill_the_rows_and_keep_all_pairs(seed: int) -> None:
+    program, weights = replace(problem(seed), rest_cost=np.full(INPUTS, 10.0)), list[FloatArray]()
+    blocks = program.blocks
+
+    def settle(v: FloatArray) -> BlockProgram:
+        weights.append(v)
+        return program
+
+    with Threads(1) as team:
+        method = method_of(program, True, team)
+        method.run(0.2, enough=-np.inf, deadline=np.inf, progress=lambda _: None)
+        # Rows that are not filled, as shorter steps of some outputs leave them.
+        method.v = method.v * 0.97
+        found = method.columns(settle)
+    assert np.abs(program.equations @ found - program.right).max() < 1e-4
+    assert weights[0] is method.v
+    assert len(weights) > 1
+    # The columns cost about as much as before, for full rows.
+    assert program.cost @ found < 1.05 * (program.cost @ method.v) / 0.97
+    for j in range(len(blocks)):
+        column, kept = found[blocks.entries(j)], blocks.member[blocks.entries(j)]
+        assert (program.ratio[kept[:, None], kept] * column[:, None] <= column * (1 + 1e-12)).all()
