@@ -67,7 +67,7 @@ class LonLat:
         for name, values in zip(self.names, degrees.T, strict=True):
             kind = column_of(batch, name).type
             if is_text(kind):
-                result[name] = decimals_of(values, decimals).cast(kind).fill_null("")
+                result[name] = decimals_of(values, decimals).cast(pa.large_string()).fill_null("").cast(kind)
             else:
                 result[name] = numbers_of(values).cast(kind)
         return result
