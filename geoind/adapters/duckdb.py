@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
+from geoind.accounting.record import PARQUET_KEY, ReleaseRecord
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.keys import KeyLike
@@ -13,7 +14,6 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables import stream
 from geoind.tables.recipe import Missing, Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY, ReleaseRecord
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import shapely
 
+from geoind.accounting.record import ATTRS_KEY, PARQUET_KEY
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.space.crs import parsed_crs
@@ -24,7 +25,6 @@ from geoind.tables.columns import listed, rows_of, sampled_rows
 from geoind.tables.parts import Part, Reports, corners_of, decide_release
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:

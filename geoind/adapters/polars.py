@@ -3,12 +3,12 @@
 from types import MethodType
 from typing import Any, Unpack
 
+from geoind.accounting.record import PARQUET_KEY, ReleaseRecord
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
 from geoind.tables import stream
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY, ReleaseRecord
 
 require("a Polars frame", "polars")
 

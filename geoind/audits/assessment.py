@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from geoind.accounting.record import ReleaseRecord
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_floats, as_positive
 from geoind.audits.attempts import CELL, Attack, Attempts, Guess, Progress, Results, some_of
 from geoind.audits.matched import as_places, as_population, match_rows
-from geoind.audits.promised import Noise, Promised, Record, noise_of, promised_by, share_within, wider
+from geoind.audits.promised import Noise, Promised, noise_of, promised_by, share_within, wider
 from geoind.audits.rules import MEASURES, Verdict, parse_rule, verdict_on
 from geoind.audits.sharing import Sharing, sharing_of
 from geoind.audits.visits import Visits, snapped
@@ -36,7 +37,7 @@ class Assessment:
 
     Attributes
     ----------
-    record : Record
+    record : ReleaseRecord
         The release record.
     files : mapping of str to str
         SHA-256 of each file, by its name.
@@ -77,7 +78,7 @@ class Assessment:
     (False, '# Privacy statement of a release')
     """
 
-    record: Record
+    record: ReleaseRecord
     files: Mapping[str, str]
     rows: int
     reports: int
@@ -126,7 +127,7 @@ class Assessment:
 
 def assess(
     reports: ArrayLike,
-    record: Record,
+    record: ReleaseRecord,
     *,
     truth: ArrayLike | None = None,
     person: ArrayLike | None = None,
@@ -315,7 +316,7 @@ def _of_truth(
     reports: Visits,
     everything: Visits,
     rows: int,
-    record: Record,
+    record: ReleaseRecord,
     noise: Noise | None,
     population: tuple[FloatArray, FloatArray] | None,
     *,
@@ -400,7 +401,7 @@ def _of_truth(
     }
 
 
-def _recount(reports: Visits, record: Record) -> list[Verdict]:
+def _recount(reports: Visits, record: ReleaseRecord) -> list[Verdict]:
     """Return whether the record's totals are those of the files: equal places of a person may be one report."""
     most = int(reports.counts.max())
     if record.unit == "each row":

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from geoind.accounting.accountant import level_of_reports
+from geoind.accounting.record import ReleaseRecord
 from geoind.arrays import FloatArray, IntArray
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.spherical import SphericalGaussian, SphericalLaplace
@@ -17,7 +18,6 @@ __all__ = [
     "RADII",
     "Noise",
     "Promised",
-    "Record",
     "density_of",
     "noise_of",
     "promised_by",
@@ -31,48 +31,6 @@ DELTA = 1e-6
 RADII = (50.0, 200.0, 1000.0)
 HUGE = 100.0
 """How much wider the noise of the control with huge noise is."""
-
-
-class _Total(Protocol):
-    """What the reports of one person add up to, as a release record has it."""
-
-    @property
-    def reports(self) -> int: ...
-    @property
-    def epsilon(self) -> float: ...
-
-
-class Record(Protocol):
-    """What `geoind.tables.read_promise` returns."""
-
-    @property
-    def mechanism(self) -> str: ...  # noqa: D102
-    @property
-    def epsilon(self) -> float: ...  # noqa: D102
-    @property
-    def sigma(self) -> float | None: ...  # noqa: D102
-    @property
-    def decimals(self) -> int: ...  # noqa: D102
-    @property
-    def places(self) -> tuple[tuple[str, ...], ...]: ...  # noqa: D102
-    @property
-    def kept(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def unit(self) -> str: ...  # noqa: D102
-    @property
-    def persons(self) -> int | None: ...  # noqa: D102
-    @property
-    def busiest(self) -> _Total | None: ...  # noqa: D102
-    @property
-    def median(self) -> _Total | None: ...  # noqa: D102
-    @property
-    def session(self) -> str | None: ...  # noqa: D102
-    @property
-    def fresh(self) -> float | None: ...  # noqa: D102
-    @property
-    def key(self) -> str | None: ...  # noqa: D102
-    @property
-    def version(self) -> str: ...  # noqa: D102
 
 
 def density_of(noise: Noise, metres: FloatArray) -> FloatArray:
@@ -96,7 +54,7 @@ def wider(noise: Noise) -> Noise:
     return SphericalLaplace(max(3e-6, noise.epsilon / HUGE))
 
 
-def noise_of(record: Record) -> Noise | None:
+def noise_of(record: ReleaseRecord) -> Noise | None:
     """Return the noise of one report as the record describes it; of a session, that of a fresh report."""
     if record.session is not None and record.fresh is not None:
         return SphericalLaplace(record.fresh, record.decimals)
@@ -117,7 +75,7 @@ class Promised(NamedTuple):
     sums: Mapping[float, float]
 
 
-def promised_by(record: Record, noise: Noise | None, counts: IntArray | None) -> tuple[Promised, ...]:
+def promised_by(record: ReleaseRecord, noise: Noise | None, counts: IntArray | None) -> tuple[Promised, ...]:
     """Return the promise of one report, and of the median and the busiest person."""
     totals = [("one report", 1, record.epsilon)]
     if record.session is not None:

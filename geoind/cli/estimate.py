@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 
 from geoind import estimate_population
+from geoind.accounting.record import sidecar_of
 from geoind.arrays import as_positive
 from geoind.cli.program import add_reading, check_target, find_sources, option, progress_line, reading_of
 from geoind.errors import plural
@@ -17,7 +18,6 @@ from geoind.estimate import bootstrap_intervals, grid_over
 from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
 from geoind.files import read_reports
 from geoind.maps.population import check_output, save_population
-from geoind.tables.record import sidecar_of
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, TypeVar, Unpack
 
 import pyarrow as pa
 
+from geoind.accounting.record import PARQUET_KEY, sidecar_of
 from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
@@ -23,8 +24,8 @@ from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
 from geoind.tables.parts import OnProblems, Part, corners_of, name_of
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
+from geoind.tables.summary import Summary
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, stamp_of
 

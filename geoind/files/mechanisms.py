@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import shapely
 
+from geoind.accounting.record import MOST_BYTES, as_object
 from geoind.arrays import FloatArray, IntArray, as_lonlat
 from geoind.atomic import AtomicWriter
 from geoind.channels.channel import Channel, tight_epsilon
@@ -36,7 +37,6 @@ from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.space.domain import LOCAL_RADIUS, largest_scale_within
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid, Places, Sites, same_sites, sites_array
-from geoind.tables.record import MOST_BYTES, as_object
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry

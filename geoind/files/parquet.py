@@ -7,12 +7,12 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from geoind.accounting.record import PARQUET_KEY
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Source
 from geoind.files.writers import Layout, Part, is_json, text_of
 from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import Points, crs_metadata, geo_metadata
-from geoind.tables.record import PARQUET_KEY
 
 BATCH_ROWS = 1 << 17
 

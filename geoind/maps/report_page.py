@@ -10,6 +10,7 @@ from folium.map import CustomPane
 from markupsafe import Markup
 from scipy.ndimage import gaussian_filter
 
+from geoind.accounting.record import ReleaseRecord
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError, plural
 from geoind.maps.basemap import Basemap
@@ -17,7 +18,6 @@ from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.legend import add_legend
 from geoind.maps.offline import add_html, offline_html
 from geoind.mechanisms.spherical import SphericalLaplace
-from geoind.tables.record import ReleaseRecord
 
 __all__ = ["report_map"]
 

@@ -8,10 +8,11 @@
 ['fare', 'lon', 'lat']
 """
 
+from geoind.accounting.record import PersonTotal, ReleaseRecord, sidecar_of
 from geoind.tables.recipe import EACH_FILE, Options, Recipe
-from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, sidecar_of
 from geoind.tables.sidecars import read_promise, write_sidecar
 from geoind.tables.stream import obfuscate
+from geoind.tables.summary import Summary
 
 __all__ = [
     "EACH_FILE",

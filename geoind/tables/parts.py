@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from geoind.accounting.record import PARQUET_KEY
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
@@ -20,7 +21,6 @@ from geoind.pipeline import Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.columns import column_of, rows_of
 from geoind.tables.order import SHUFFLE, RowOrder
-from geoind.tables.record import PARQUET_KEY
 from geoind.tables.release import BOUNDING, Count, Release, innermost, turns_of
 from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from geoind.accounting.record import PersonTotal, ReleaseRecord
 from geoind.arrays import FloatArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
@@ -24,7 +25,7 @@ from geoind.pipeline import LEAST_MEAN_ERROR, Budget
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.recipe import EACH_ROW, Recipe, described
-from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
+from geoind.tables.summary import Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 

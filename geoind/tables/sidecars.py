@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import cast
 
-from geoind.errors import InvalidInputError
-from geoind.tables.record import (
+from geoind.accounting.record import (
     ATTRS_KEY,
     MOST_BYTES,
     PARQUET_KEY,
@@ -13,6 +12,7 @@ from geoind.tables.record import (
     as_object,
     sidecar_of,
 )
+from geoind.errors import InvalidInputError
 
 
 def write_sidecar(path: str | Path, record: ReleaseRecord) -> Path:

@@ -6,13 +6,13 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
+from geoind.accounting.record import PARQUET_KEY
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.keys import KeyLike
 from geoind.pipeline import Budget
 from geoind.tables.parts import Part, decide_release, drawn, refuse_row
 from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY
 from geoind.tables.table import Table
 
 BATCH_ROWS = 1 << 16

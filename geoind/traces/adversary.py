@@ -29,8 +29,8 @@ from geoind.traces.mobility import Mobility, MobilityModel
 from geoind.traces.questions import Place
 
 if TYPE_CHECKING:
+    from geoind.accounting.record import ReleaseRecord
     from geoind.audits.attempts import Guess
-    from geoind.tables.record import ReleaseRecord
 
 __all__ = [
     "average",

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 from geoind import EACH_ROW, InvalidInputError, obfuscate_file
-from geoind.tables import EACH_FILE, read_promise
-from geoind.tables.record import sidecar_of
+from geoind.tables import EACH_FILE, read_promise, sidecar_of
 
 STATIONS = {
     "Grove St PATH": ("JC115", 40.719410, -74.043090),

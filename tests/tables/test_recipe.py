@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from geoind import EACH_ROW, InvalidInputError, Key, SphericalGaussian, SphericalLaplace, level_of_reports
+from geoind.tables import ReleaseRecord
 from geoind.tables.parts import Part
 from geoind.tables.places import LonLat, Points, places_of
 from geoind.tables.recipe import EACH_FILE, METHODS, Recipe, described, method_of, with_options
-from geoind.tables.record import ReleaseRecord
 from geoind.tables.release import Release
 from geoind.tables.table import Table
 from geoind.traces import Independent, Predictive, SparseVector, Switching

@@ -34,9 +34,9 @@ from geoind.errors import InvalidInputError
 from geoind.files import read_reports
 from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
+from geoind.tables import PersonTotal, ReleaseRecord, Summary, sidecar_of
 from geoind.tables.parts import Part, Reports, corners_of
 from geoind.tables.recipe import EACH_ROW, Recipe
-from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, sidecar_of
 from geoind.tables.release import Release, mean_error
 from geoind.tables.sidecars import read_promise, write_sidecar
 from geoind.tables.table import Table
