@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from geoind.arrays import FloatArray, IntArray
 
@@ -14,6 +15,9 @@ __all__ = ["BlockProgram", "Blocks"]
 
 WITHIN_BAND = 0.97
 """Share of the entries that are within half the band's width of their output's reference."""
+
+PIECES = 8
+"""Pieces of a sparse matrix, which several threads multiply."""
 
 Kind = TypeVar("Kind", bound=np.generic)
 
@@ -103,10 +107,15 @@ class BlockProgram:
         """Return the constraints of sorted cells of the blocks."""
         return _Pairs(self, cells)
 
+    @property
+    def adjoint(self) -> csc_array:
+        """The transpose of the equations, which shares their memory."""
+        return self.equations.T
+
     @cached_property
-    def adjoint(self) -> csr_array:
-        """The transpose of the equations."""
-        return csr_array(self.equations.T)
+    def pieces(self) -> tuple[list[csr_array], list[csr_array]]:
+        """The equations and their transpose as pieces of rows in single precision, for several threads."""
+        return _pieces(self.equations), _pieces(csr_array(self.adjoint))
 
     @cached_property
     def extra(self) -> list[tuple[IntArray, FloatArray]]:
@@ -123,6 +132,14 @@ class BlockProgram:
             part[place, column] = matrix.data[first:last]
             found.append(((n + rows).astype(np.int64), part))
         return found
+
+
+def _pieces(matrix: csr_array) -> list[csr_array]:
+    """Return consecutive rows with about the same number of entries."""
+    edges = np.searchsorted(matrix.indptr, np.linspace(0, matrix.nnz, PIECES + 1))
+    edges[0], edges[-1] = 0, matrix.shape[0]
+    single = matrix.astype(np.float32)
+    return [single[first:last] for first, last in pairwise(edges.tolist())]
 
 
 class _Pairs:

@@ -19,13 +19,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal import lapack
 from geoind.optimal.bands import Band, lower_triangle
 from geoind.optimal.block_program import BlockProgram, Blocks
-from geoind.optimal.interior import longest_step, outliers
+from geoind.optimal.extension import row_sums
+from geoind.optimal.interior import outliers
 from geoind.optimal.newton import factor_block
 from geoind.parallel import Threads
 
@@ -37,13 +39,15 @@ JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
 GRADIENTS, CLOSE = 50, 0.1
 """Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
-FILLINGS, FILLED, LEAST_LEFT = 3, 1e-3, 0.2
-"""Last steps for the equations only, the defect of their conjugate gradients, and what one leaves of an entry."""
+FILLINGS, FILLED, LEAST_LEFT = 8, 1e-4, 0.2
+"""Most last steps, for the rows only; what may be missing in a row, and what a step leaves of an entry."""
 SETTLE_EVERY = 3
 """Iterations between two calls of `settle`."""
-OWN_STEPS = 0.1
-"""Share of the outputs that may take shorter steps than all others: among many blocks there is always one that
-allows a short step only. Their rows do not sum to 1 then, which the next steps correct."""
+OWN_STEPS, CAREFUL = 0.1, 0.5
+"""Share of the outputs, and of the equations, that may take shorter steps than all others: among many there is
+always one that allows a short step only. Rows do not sum to 1 then, and some prices are too high: the next steps
+correct both. Columns take this part of such a step where the rows lack more than the products, and prices where
+the products are within the tolerance."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ class _State:
 
 
 class _Lengths:
-    """The lengths of a step that keep all products positive: a common one, and shorter ones of some outputs.
+    """The lengths of a step that keep all products positive: a common one, and shorter ones of some groups.
+
+    A group is an output with its pairs, or an equation with its remainder.
 
     Parameters
     ----------
@@ -69,22 +75,26 @@ class _Lengths:
     owner : (pairs,) array of int
         The output of each pair.
     outputs : int
-    share : float
-        The share of the outputs that may have a length of their own.
+    part : float
+        The common length is this part of what all but a tenth of the groups allow, or what all of them allow if
+        that is longer.
     """
 
-    def __init__(self, relative: FloatArray, owner: IntArray, outputs: int, share: float) -> None:
+    def __init__(self, relative: FloatArray, owner: IntArray, outputs: int, part: float = 1.0) -> None:
         worst = np.full(outputs, -1.0)
         np.minimum.at(worst, owner, relative[: len(owner)])
-        self.own = -1 / worst
-        self.common = min(longest_step(relative[len(owner) :]), float(np.quantile(self.own, share)))
-        self.owner, self.others = owner, len(relative) - len(owner)
+        others = np.minimum(relative[len(owner) :], -1.0)
+        self.own, self.rest = -1 / worst, -1 / others
+        self.common = min(
+            max(float(some.min()), part * float(np.quantile(some, OWN_STEPS))) for some in (self.own, self.rest)
+        )
+        self.owner = owner
 
     def of(self, fraction: float) -> tuple[float, FloatArray, FloatArray]:
         """Return the common length, that of each output, and that of each product, for this part of a step."""
         common = min(1.0, fraction * self.common)
         own = np.minimum(common, fraction * self.own)
-        return common, own, np.concatenate([own[self.owner], np.full(self.others, common)])
+        return common, own, np.concatenate([own[self.owner], np.minimum(common, fraction * self.rest)])
 
 
 class _Inverses:
@@ -201,8 +211,8 @@ class BlockMethod:
         tolerance : float
             Relative gap of the program.
         enough : float
-            A bound to stop at; minus infinity to stop where the columns are within the tolerance, whatever the
-            bound.
+            A bound to stop at; minus infinity to stop where the products are within the tolerance: no bounds are
+            computed then, and rows need not sum to 1.
         deadline : float
             Time of `perf_counter`.
         progress : callable
@@ -210,10 +220,13 @@ class BlockMethod:
         settle : callable, optional
             Returns the program with rows for the present columns; called while the gap is large.
         """
-        best, self.close = -np.inf, CLOSE * tolerance
+        best, lacking, bounded = -np.inf, np.inf, enough > -np.inf
+        self.close = CLOSE * tolerance
         for iteration in range(MOST_ITERATIONS):
             objective = float(self.program.cost @ self.v + self.program.rest_cost @ self.rest)
-            best = max(best, self._bound())
+            if bounded:
+                bound, lacking = self._bound()
+                best = max(best, bound)
             products = float(self.multiplier @ self.slack + self.rest_multiplier @ self.rest)
             # What the sums of the rows are away from 1, in units of the objective.
             missing = float(np.abs(self._residual()) @ np.abs(self.price))
@@ -222,9 +235,8 @@ class BlockMethod:
                 self.early = self._state()
             # The products of slacks and multipliers are the gap of columns and prices that are both feasible.
             close = products < tolerance * objective
-            proven = best >= enough and (close or enough > -np.inf)
-            # Columns whose rows are not filled yet cost less than the bound.
-            tight = close and abs(objective - best) < 2 * tolerance * objective
+            proven = best >= enough if bounded else close
+            tight = close and missing + lacking < tolerance * objective
             if proven or tight or time.perf_counter() > deadline:
                 break
             if settle is not None and products > 0.05 * objective and iteration % SETTLE_EVERY == 2:
@@ -235,27 +247,33 @@ class BlockMethod:
             try:
                 # Near the optimum numbers may overflow; every bound is checked, and so is every channel.
                 with np.errstate(all="ignore"):
-                    self._step(least, OWN_STEPS * (missing < products))
+                    behind = bounded and missing > products
+                    self._step(least, CAREFUL if behind else 1.0, CAREFUL if close else 1.0)
             except SolverError:
                 break
 
     def columns(self, settle: Callable[[FloatArray], BlockProgram]) -> FloatArray:
-        """Return the columns after more Newton steps, for the equations only, each with rows for its columns.
+        """Return the columns after more Newton steps, for the row sums only, each with rows for its columns.
 
         Their length is 1, so some pairs of small entries may be broken. They are mended before the next step,
         which corrects what that adds to the rows.
         """
-        v, self.close = self.v, FILLED
+        v, self.close = self.v, CLOSE / 100
+        best, least = v, np.inf
         with suppress(SolverError), np.errstate(all="ignore"):
             self._factor()
-            for _ in range(FILLINGS):
-                self.program = settle(v)
-                missing = self.program.right - self.program.equations @ v
-                step, _, _ = self._newton(np.zeros_like(v), np.zeros_like(self.rest), missing)
-                if not np.isfinite(step).all():
+            for left in reversed(range(FILLINGS + 1)):
+                # Of the extended columns: on a large map what is far away from an output adds up, too.
+                missing = 1 - row_sums(self.program.blocks, v, self.program.ratio, self.team)
+                worst = float(np.abs(missing).max())
+                if worst < least:
+                    best, least = v, worst
+                if not (left and FILLED < worst < np.inf):
                     break
+                self.program = settle(v)
+                step, _, _ = self._newton(np.zeros_like(v), np.zeros_like(self.rest), missing)
                 v = self._mended(np.maximum(v + step, LEAST_LEFT * v))
-        return v
+        return best
 
     def _mended(self, v: FloatArray) -> FloatArray:
         """Return the least columns above these that satisfy all pairs of the blocks."""
@@ -270,20 +288,19 @@ class BlockMethod:
         self.team.pieces(len(blocks), work)
         return found
 
-    def _bound(self) -> float:
-        """Return a bound on the program: prices lowered until they are dual feasible.
+    def _bound(self) -> tuple[float, float]:
+        """Return a bound on the program, and by how much prices were lowered until they are dual feasible.
 
         The equations of the inputs have no negative entries, so a lower price only relaxes the other conditions.
         """
-        program = self.program
-        left = program.cost - program.adjoint @ self.price - self.pairs.adjoint(self.multiplier)
-        excess = self.price - program.rest_cost
-        short = np.maximum(0.0, excess)
+        program, n = self.program, len(self.program.ratio)
+        # Lower prices of the other equations change the conditions, which are computed with them.
+        price = np.append(self.price[:n], np.minimum(self.price, program.rest_cost)[n:])
+        left = program.cost - program.adjoint @ price - self.pairs.adjoint(self.multiplier)
+        short = np.maximum(0.0, price - program.rest_cost)
         np.maximum.at(short, program.blocks.member, -left)
-        n = len(program.ratio)
-        if not (np.isfinite(short).all() and (excess[n:] <= 0).all()):
-            return -np.inf
-        return float((self.price - short) @ program.right)
+        lost = float(short @ program.right)
+        return (float(price @ program.right) - lost, lost) if np.isfinite(short).all() else (-np.inf, np.inf)
 
     def _broken(self) -> IntArray:
         """Return the cells of the pairs that the present columns break and that are not active yet."""
@@ -429,14 +446,14 @@ class BlockMethod:
 
     def _prices(self, right: FloatArray, softness: FloatArray) -> FloatArray:
         """Return the solution of (A H^-1 A' + softness) price = right by conjugate gradients."""
-        program, price, defect = self.program, np.zeros_like(right), right
+        (equations, adjoint), price, defect = self.program.pieces, np.zeros_like(right), right
         scaled = direction = self.solve_schur(defect)
         size = first = float(defect @ scaled)
         for _ in range(GRADIENTS):
             if not size > self.close**2 * first:
                 break
-            along = self.inverses @ (program.adjoint @ direction)
-            image = program.equations @ along + softness * direction
+            along = self.inverses @ self._product(adjoint, direction)
+            image = self._product(equations, along) + softness * direction
             length = size / float(direction @ image)
             price = price + length * direction
             defect = defect - length * image
@@ -445,15 +462,20 @@ class BlockMethod:
             direction = scaled + size / before * direction
         return price
 
+    def _product(self, pieces: list[csr_array], right: FloatArray) -> FloatArray:
+        """Return the product of a matrix in pieces, in single precision."""
+        single = right.astype(np.float32)
+        return np.concatenate(list(self.team.each(lambda piece: piece @ single, pieces))).astype(np.float64)
+
     def _residual(self) -> FloatArray:
         """Return what is missing in the equations."""
         return np.asarray(self.program.right - self.program.equations @ self.v - self.rest)
 
-    def _step(self, least: float, share: float) -> None:
+    def _step(self, least: float, part: float, dual_part: float) -> None:
         """Move to the next iterate.
 
-        `least` is the smallest product of slack and multiplier to aim at, `share` that of the outputs whose steps
-        may be shorter than the others'.
+        `least` is the smallest product of slack and multiplier to aim at. `part` and `dual_part` are those of
+        `_Lengths`, for columns and for prices.
         """
         program, pairs, count = self.program, self.pairs, len(self.pairs)
         blocks = program.blocks
@@ -478,8 +500,8 @@ class BlockMethod:
 
         def lengths(found: tuple[FloatArray, ...]) -> tuple[_Lengths, _Lengths]:
             return (
-                _Lengths(found[2] / slack, pairs.owner, len(blocks), share),
-                _Lengths(found[3] / multiplier, pairs.owner, len(blocks), share),
+                _Lengths(found[2] / slack, pairs.owner, len(blocks), part),
+                _Lengths(found[3] / multiplier, pairs.owner, len(blocks), dual_part),
             )
 
         found = direction(np.zeros_like(slack), True)
@@ -506,7 +528,7 @@ class BlockMethod:
         (_, own, primal), (common, _, step) = (some.of(fraction) for some in allowed)
         dv, dprice, dslack, dmultiplier = found
         slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
-        inside = _Lengths(np.append(dv / self.v, 0.0), blocks.owner, len(blocks), 1.0).own
+        inside = _Lengths(np.append(dv / self.v, 0.0), blocks.owner, len(blocks)).own
         self.v = self.v + np.minimum(own, 0.9 * inside)[blocks.owner] * dv
         self.price = self.price + common * dprice
         self.slack, self.rest = slack[:count], slack[count:]

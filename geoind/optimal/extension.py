@@ -20,7 +20,7 @@ from geoind.optimal.block_program import Blocks
 from geoind.parallel import Threads, available_cores
 from geoind.space.sites import Sites
 
-__all__ = ["extended_channel", "private_matrix"]
+__all__ = ["extended_channel", "private_matrix", "row_sums"]
 
 SWEEPS = 12
 TILE = 40_000
@@ -102,20 +102,36 @@ def private_matrix(
     return _with_rows_of_one(matrix, ratio, report), report
 
 
+def row_sums(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -> FloatArray:
+    """Return the sums of the rows of the extended columns, which are not kept."""
+
+    def work(start: int, stop: int) -> FloatArray:
+        total = np.zeros(len(ratio))
+        for j in range(start, stop):
+            total += _extended(blocks, j, v, ratio)
+        return total
+
+    return np.asarray(np.sum(team.pieces(len(blocks), work), axis=0))
+
+
 def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArray, team: Threads) -> None:
-    """Write the least columns above the known entries that satisfy every pair."""
-    step = max(1, TILE // len(ratio))
+    """Write the extended columns."""
 
     def work(start: int, stop: int) -> None:
         for j in range(start, stop):
-            columns[j] = 0.0
-            for first in range(blocks.start[j], blocks.start[j + 1], step):
-                some = slice(first, min(first + step, blocks.start[j + 1]))
-                # The ratio is symmetric; rows are contiguous.
-                asked = (ratio[blocks.member[some]] * v[some, None]).max(axis=0)
-                np.maximum(columns[j], asked, out=columns[j])
+            columns[j] = _extended(blocks, j, v, ratio)
 
     team.pieces(len(blocks), work)
+
+
+def _extended(blocks: Blocks, j: int, v: FloatArray, ratio: FloatArray) -> FloatArray:
+    """Return the least column above the known entries of an output that satisfies every pair."""
+    step, column = max(1, TILE // len(ratio)), np.zeros(len(ratio))
+    for first in range(blocks.start[j], blocks.start[j + 1], step):
+        some = slice(first, min(first + step, blocks.start[j + 1]))
+        # The ratio is symmetric; rows are contiguous.
+        np.maximum(column, (ratio[blocks.member[some]] * v[some, None]).max(axis=0), out=column)
+    return column
 
 
 def _room(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -> tuple[FloatArray, FloatArray]:

@@ -57,7 +57,7 @@ SMALLEST_EXPONENT = 1e-13
 """Inputs closer than this in epsilon * distance get equal rows: in doubles their ratio is 1."""
 HEADROOM = 1e-11
 """The solver runs with epsilon * (1 - HEADROOM), so that rounding the rows to doubles seldom needs a repair."""
-MEMORY = 7.5e9
+MEMORY = 8e9
 """Largest memory, in bytes."""
 RELAXED_TOLERANCE = 1e-3
 """Relative gap of the relaxation that bounds the answer of a spanner, whose loss is some percent larger anyway."""
@@ -133,7 +133,7 @@ def min_loss_given_epsilon(
     Raises
     ------
     InvalidInputError
-        Also if the problem takes more than 7.5 GB of memory, before it starts.
+        Also if the problem takes more than 8 GB of memory, before it starts.
     SolverError
         If the tolerance cannot be reached in double precision.
 

@@ -85,9 +85,9 @@ def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, band and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
-    # Factors and inverses, active pairs with their slacks and multipliers, followers. Dense: distances, ratios,
-    # costs (2), the best matrix, and one and a half for what is temporary.
-    return 8.0 * (2.2 * entries * size + 100 * entries + 6.5 * dense)
+    # Factors and inverses; active pairs with what a step computes of them, followers. Dense: distances, ratios,
+    # costs (2), the best matrix, and what is temporary.
+    return 8.0 * (2.2 * entries * size + 400 * entries + 5.3 * dense)
 
 
 def bracket(
@@ -185,6 +185,8 @@ def bracket(
             if grown == size or memory_of(n, outputs, grown) > memory:
                 return replace(best, stopped="stuck" if grown == size else "memory")
             size, seed = grown, best.matrix
+            # Its memory is free before the next ones take theirs.
+            del around
 
 
 class _Neighbourhoods:
@@ -219,14 +221,18 @@ class _Neighbourhoods:
         self.blocks, self.cost = _blocks(self.kept, reference), cost
         self.first = np.exp(-epsilon / 2 * apart[self.blocks.member, reference[self.blocks.owner]])
         self.entry_cost = self.cost[self.blocks.member, self.blocks.owner]
-        self.ratio = self._ratio(epsilon * (1 - HEADROOM))
+        self.ratio = np.empty_like(apart)
+        self._ratios(epsilon * (1 - HEADROOM))
         self.followers = self._followers(REACH / epsilon)
         least = np.array([row[~kept].min(initial=np.inf) for row, kept in zip(cost, self.kept, strict=True)])
         self.rest_cost = np.where(np.isfinite(least), least, SHUT)
         self.method: BlockMethod
 
-    def _ratio(self, epsilon: float) -> FloatArray:
-        return np.exp(-np.minimum(epsilon * self.apart, self.largest_exponent))
+    def _ratios(self, epsilon: float) -> None:
+        """Compute the ratios of all pairs, without a second matrix of that size."""
+        np.multiply(self.apart, -epsilon, out=self.ratio)
+        np.maximum(self.ratio, -self.largest_exponent, out=self.ratio)
+        np.exp(self.ratio, out=self.ratio)
 
     def _followers(self, reach: float) -> list[IntArray]:
         """Return the inputs that follow at each output."""
@@ -271,6 +277,10 @@ class _Neighbourhoods:
             equations = vstack([equations, csr_array(other) - kept[first].multiply(limit[:, None])])
         equations = csr_array(equations)
         equations.eliminate_zeros()
+        # Half the memory, and faster products.
+        equations.indices, equations.indptr = (
+            some.astype(np.int32) for some in (equations.indices, equations.indptr)
+        )
         return BlockProgram(
             blocks,
             self.ratio,
@@ -316,7 +326,7 @@ class _Neighbourhoods:
     ) -> None:
         """Raise the lower bound until it is `enough`; `upper` must have been called, and returned `matrix`."""
         # The relaxation must contain every channel of epsilon itself.
-        self.ratio = self._ratio(self.epsilon)
+        self._ratios(self.epsilon)
         n, count = len(self.apart), min(NEIGHBOURS, len(self.apart) - 1)
         excess = self.method.price[:n] - self.rest_cost
         most = max(n // 10, min(n, EQUATIONS - n)) // max(count, 1)

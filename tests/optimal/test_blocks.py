@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from geoind.arrays import FloatArray
 from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
+from geoind.optimal.extension import row_sums
 from geoind.parallel import Threads
 from tests.trials import trials
 
@@ -96,6 +97,29 @@ def test_another_program_continues_with_more_equations(seed: int) -> None:
     assert max(seen) == pytest.approx(optimum, rel=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(trials(4)))
+def test_prices_above_the_cost_of_the_rest_make_no_bound_above_the_optimum(seed: int) -> None:
+    before, seen = replace(problem(seed), rest_cost=np.full(INPUTS, 10.0)), list[float]()
+    entries = len(before.cost)
+    after = replace(
+        before,
+        equations=csr_array(np.vstack([before.equations.toarray(), np.full(entries, -0.5)])),
+        right=np.append(before.right, 0.1),
+        rest_cost=np.append(before.rest_cost, 0.0),
+        along=np.append(before.along, 0.0),
+    )
+    with Threads(1) as team:
+        method = method_of(before, True, team)
+        method.run(1e-6, enough=np.inf, deadline=np.inf, progress=lambda _: None)
+        method.early = None
+        method.reopen(after)
+        # The last equation always holds. Its price must be 0, or all inputs could have higher ones.
+        method.price = np.append(method.price[:INPUTS] + 0.1, 1.0)
+        method.run(1e-6, enough=np.inf, deadline=-np.inf, progress=seen.append)
+    assert len(seen) == 1
+    assert seen[0] <= by_highs(before) + 1e-9
+
+
 def test_the_search_ends_at_a_bound_that_is_enough() -> None:
     program, seen = problem(0), list[float]()
     enough = 0.7 * by_highs(program)
@@ -111,20 +135,47 @@ def test_the_last_steps_fill_the_rows_and_keep_all_pairs(seed: int) -> None:
     blocks = program.blocks
 
     def settle(v: FloatArray) -> BlockProgram:
+        """Return the program in which other inputs follow the entry that asks most of them, with less weight.
+
+        What the program lacks of the extended columns is for the last steps to find.
+        """
         weights.append(v)
-        return program
+        equations = np.zeros((INPUTS, len(v)))
+        equations[blocks.member, np.arange(len(v))] = 1.0
+        for j in range(len(blocks)):
+            here = blocks.entries(j)
+            asked = program.ratio[blocks.member[here]] * v[here, None]
+            for other in np.setdiff1d(np.arange(INPUTS), blocks.member[here]):
+                first = int(asked[:, other].argmax())
+                equations[other, here.start + first] = 0.9 * program.ratio[blocks.member[here][first], other]
+        return replace(program, equations=csr_array(equations))
 
     with Threads(1) as team:
-        method = method_of(program, True, team)
+        method = method_of(settle(np.ones(len(program.cost))), True, team)
         method.run(0.2, enough=-np.inf, deadline=np.inf, progress=lambda _: None)
         # Rows that are not filled, as shorter steps of some outputs leave them.
         method.v = method.v * 0.97
         found = method.columns(settle)
-    assert np.abs(program.equations @ found - program.right).max() < 1e-4
-    assert weights[0] is method.v
-    assert len(weights) > 1
+        rows = row_sums(blocks, found, program.ratio, team)
+    assert np.abs(rows - 1).max() < 1e-2
+    assert weights[1] is method.v
+    assert len(weights) > 2
     # The columns cost about as much as before, for full rows.
     assert program.cost @ found < 1.05 * (program.cost @ method.v) / 0.97
     for j in range(len(blocks)):
         column, kept = found[blocks.entries(j)], blocks.member[blocks.entries(j)]
         assert (program.ratio[kept[:, None], kept] * column[:, None] <= column * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("seed", range(trials(4)))
+def test_last_steps_that_fail_change_nothing(seed: int) -> None:
+    # Most inputs follow at an output and the program does not know it, so its steps do not fill the rows.
+    program = replace(problem(seed), rest_cost=np.full(INPUTS, 10.0))
+    with Threads(1) as team:
+        method = method_of(program, True, team)
+        method.run(0.2, enough=-np.inf, deadline=np.inf, progress=lambda _: None)
+        before, after = (
+            np.abs(row_sums(program.blocks, v, program.ratio, team) - 1).max()
+            for v in (method.v, method.columns(lambda _: program))
+        )
+    assert after <= before
