@@ -169,7 +169,7 @@ def test_a_page_that_is_not_shown_waits(
     assert page.evaluate("answer") is None
     assert account(chromium)["spent"] == {}
     in_content_script(page, define.replace("VALUE", shown) + f"; document.dispatchEvent(new Event('{event}'))")
-    page.wait_for_function("answer")
+    page.wait_for_function("() => answer")
     assert metres(*(page.evaluate("answer")[name] for name in ("lat", "lon"))) > 1
 
 
@@ -315,14 +315,14 @@ def test_commands_and_other_sites_do_not_wait_for_the_device(chromium: Extended,
         # The site loses its level during the draw: it gets no report, and nothing is paid.
         chromium.choose("off")
         chromium.in_offscreen("held[0]({coords: {latitude: 1, longitude: 2}})")
-        page.wait_for_function("answer")
+        page.wait_for_function("() => answer")
         assert page.evaluate("answer.code") == 1
         assert account(chromium)["spent"] == {}
         # A device that stays silent is an error after a while, which is repeated without asking the device.
         chromium.choose("medium")
         waits_for_device(chromium, page, 2)
         chromium.in_offscreen("timers.at(-1)()")
-        page.wait_for_function("answer")
+        page.wait_for_function("() => answer")
         assert page.evaluate("answer.code") == page.evaluate(FIND)["code"] == 2
         assert chromium.in_offscreen("held.length") == 2
     finally:

@@ -218,11 +218,11 @@ def test_a_native_watch_ends_with_the_pause_in_which_it_began(asking: Extended) 
         window.seen = [];
         navigator.geolocation.watchPosition(({coords}) => seen.push(coords.latitude), ({code}) => seen.push(code));
     }""")
-    page.wait_for_function("seen.length === 1")
+    page.wait_for_function("() => seen.length === 1")
     assert page.evaluate("seen") == [TRUTH[0]]
     asking.send(kind="pause", origin=origin, pause=False)
     page.bring_to_front()
-    page.wait_for_function("seen.length === 2")
+    page.wait_for_function("() => seen.length === 2")
     asking.context.set_geolocation({"latitude": 10, "longitude": 2})
     page.wait_for_timeout(1000)
     assert page.evaluate("seen") == [TRUTH[0], 1]

@@ -78,13 +78,14 @@ def test_the_address_keeps_the_view_but_the_place_only_when_asked(watched: Page,
 def test_copy_link_says_that_it_copied(watched: Page, demo_url: str) -> None:
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     show(watched, demo_url, "explore")
-    # The text disappears soon; on a busy machine it may be gone.
+    # The text disappears soon; on a busy machine it may be gone. The policy of the page allows the evaluation of a
+    # function once, but not of an expression again and again.
     watched.evaluate(
         "window.said = [];"
         "new MutationObserver(() => said.push(share.textContent)).observe(share, {childList: true})"
     )
     watched.locator("#share").click()
-    watched.wait_for_function("said.includes('Copied')")
+    watched.wait_for_function("() => said.includes('Copied')")
     assert watched.evaluate("navigator.clipboard.readText()") == watched.evaluate("location.href")
 
 
