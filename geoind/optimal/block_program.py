@@ -11,7 +11,7 @@ from scipy.sparse import csc_array, csr_array
 
 from geoind.arrays import FloatArray, IntArray
 
-__all__ = ["BlockProgram", "Blocks"]
+__all__ = ["BlockProgram", "Blocks", "Pairs"]
 
 WITHIN_BAND = 0.97
 """Share of the entries that are within half the band's width of their output's reference."""
@@ -103,9 +103,9 @@ class BlockProgram:
         apart = np.abs(self.order[blocks.member] - centre[blocks.owner])
         return 2 * int(np.quantile(apart, WITHIN_BAND))
 
-    def pairs(self, cells: IntArray) -> "_Pairs":
+    def pairs(self, cells: IntArray) -> "Pairs":
         """Return the constraints of sorted cells of the blocks."""
-        return _Pairs(self, cells)
+        return Pairs(self, cells)
 
     @property
     def adjoint(self) -> csc_array:
@@ -142,7 +142,7 @@ def _pieces(matrix: csr_array) -> list[csr_array]:
     return [single[first:last] for first, last in pairwise(edges.tolist())]
 
 
-class _Pairs:
+class Pairs:
     """The constraints of the Newton system, as sorted cells of the blocks."""
 
     def __init__(self, program: BlockProgram, cells: IntArray) -> None:

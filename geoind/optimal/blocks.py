@@ -4,31 +4,22 @@ The structure is that of `interior`: one block of the Newton system per output, 
 equations. The blocks here have the size of a neighbourhood, the equations are any sparse matrix, and each of them
 has a remainder that is not negative. Slacks are variables of their own, so a constraint that joins the active set
 may be broken for some iterations.
-
-Only the entries of the blocks, and of these the ones near their output, are added up to a Schur complement, which
-is a band. The others and what follows them, several times as many pairs of small weight, are left to conjugate
-gradients, for which the band is the preconditioner. Their error is one of the row sums only: for any change of the
-prices the columns satisfy the dual equations.
 """
 
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
-from geoind.optimal import lapack
-from geoind.optimal.bands import Band, lower_triangle
-from geoind.optimal.block_program import BlockProgram, Blocks
+from geoind.optimal.block_newton import BlockNewton
+from geoind.optimal.block_program import BlockProgram
 from geoind.optimal.extension import row_sums
 from geoind.optimal.interior import outliers
-from geoind.optimal.newton import factor_block
 from geoind.parallel import Threads
 
 __all__ = ["BlockMethod"]
@@ -37,8 +28,8 @@ CORRECTORS = 3
 MOST_ITERATIONS = 150
 JOINING = 1e-6
 """Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
-GRADIENTS, CLOSE = 50, 0.1
-"""Most conjugate gradients for one direction, and the defect at which they end, in units of the tolerance."""
+CLOSE = 0.1
+"""Relative defect at which the conjugate gradients of a direction end, in units of the tolerance."""
 FILLINGS, FILLED, LEAST_LEFT = 8, 1e-4, 0.2
 """Most last steps, for the rows only; what may be missing in a row, and what a step leaves of an entry."""
 SETTLE_EVERY = 3
@@ -97,46 +88,6 @@ class _Lengths:
         return common, own, np.concatenate([own[self.owner], np.minimum(common, fraction * self.rest)])
 
 
-class _Inverses:
-    """The inverses of all blocks in single precision, for conjugate gradients.
-
-    Blocks of about the same size are stacked, with zeros where they are smaller: one product of stacks takes a
-    quarter of the time of two substitutions per block.
-    """
-
-    STEP = 16
-
-    def __init__(self, blocks: Blocks, team: Threads) -> None:
-        self.entries, self.team = len(blocks.member), team
-        width = -(-blocks.size // self.STEP) * self.STEP
-        self.where = np.empty((len(blocks), 2), dtype=np.int64)
-        self.stacks: list[npt.NDArray[np.float32]] = []
-        # The last number is a place that holds 0.
-        self.places: list[IntArray] = []
-        for number, size in enumerate(np.unique(width)):
-            some = np.flatnonzero(width == size)
-            self.where[some, 0], self.where[some, 1] = number, np.arange(len(some))
-            place = blocks.start[some][:, None] + np.arange(size)
-            self.places.append(np.where(np.arange(size) < blocks.size[some][:, None], place, self.entries))
-            self.stacks.append(np.zeros((len(some), size, size), dtype=np.float32))
-
-    def __setitem__(self, j: int, inverse: FloatArray) -> None:
-        stack, place = self.where[j]
-        self.stacks[stack][place, : len(inverse), : len(inverse)] = inverse
-
-    def __matmul__(self, right: FloatArray) -> FloatArray:
-        padded = np.append(right, 0.0).astype(np.float32)
-        result = np.empty(self.entries + 1)
-        for stack, place in zip(self.stacks, self.places, strict=True):
-
-            def multiply(start: int, stop: int, stack: Any = stack, place: IntArray = place) -> None:
-                some = slice(start, stop)
-                result[place[some]] = (stack[some] @ padded[place[some]][..., None])[..., 0]
-
-            self.team.pieces(len(stack), multiply)
-        return result[:-1]
-
-
 class BlockMethod:
     """Mehrotra's predictor-corrector with Gondzio's correctors on a `BlockProgram`.
 
@@ -156,7 +107,7 @@ class BlockMethod:
     ) -> None:
         self.program, self.team = program, team
         blocks, n = program.blocks, len(program.right)
-        self.factors, self.inverses = np.empty(blocks.corner[-1]), _Inverses(blocks, team)
+        self.newton = BlockNewton(blocks, team)
         self.chosen = np.zeros(blocks.corner[-1], dtype=bool)
         for j in range(len(blocks)):
             kept = blocks.member[blocks.entries(j)]
@@ -262,6 +213,7 @@ class BlockMethod:
         best, least = v, np.inf
         with suppress(SolverError), np.errstate(all="ignore"):
             self._factor()
+            zero, no_rest = np.zeros_like(v), np.zeros_like(self.rest)
             for left in reversed(range(FILLINGS + 1)):
                 # Of the extended columns: on a large map what is far away from an output adds up, too.
                 missing = 1 - row_sums(self.program.blocks, v, self.program.ratio, self.team)
@@ -271,7 +223,7 @@ class BlockMethod:
                 if not (left and FILLED < worst < np.inf):
                     break
                 self.program = settle(v)
-                step, _, _ = self._newton(np.zeros_like(v), np.zeros_like(self.rest), missing)
+                step, _, _ = self.newton.solve(self.program, zero, no_rest, missing, self.close)
                 v = self._mended(np.maximum(v + step, LEAST_LEFT * v))
         return best
 
@@ -365,107 +317,11 @@ class BlockMethod:
         self.rest_multiplier = np.concatenate([multiplier, small])
         self.rest = np.concatenate([np.maximum(balance / multiplier, 1e-6), room])
 
-    # ------------------------------------------------------------------------------------------- Newton's system
+    # ---------------------------------------------------------------------------------------------------- a step
     def _factor(self) -> None:
-        """Factor the blocks and the Schur complement; the basis of a block is explained in `newton`."""
-        blocks, pairs, v = self.program.blocks, self.pairs, self.v
-        entries = len(v)
-        self.stiffness = stiffness = self.multiplier / self.slack
-        gained = np.bincount(pairs.target, stiffness, entries)
-        diagonal = (gained + np.bincount(pairs.source, pairs.a**2 * stiffness, entries)) * v * v
-        coupling = -pairs.a * stiffness * v[pairs.source] * v[pairs.target]
-        at = blocks.reference[pairs.owner]
-        coupling[(pairs.source == at) | (pairs.target == at)] = 0.0
-        pull = pairs.adjoint(stiffness * pairs.slack(v)) * v
-        gap = np.bincount(blocks.owner, pull, len(blocks))
-        pull[blocks.reference] = 0.0
-        self.scale, self.spare = np.ones_like(v), np.empty(len(blocks))
-        schur = Band(self.program.order, self.program.width)
-
-        def work(start: int, stop: int) -> None:
-            for j in range(start, stop):
-                here, some = blocks.entries(j), slice(pairs.start[j], pairs.start[j + 1])
-                reference = int(blocks.reference[j] - blocks.start[j])
-                block = blocks.square(self.factors, j)
-                cells = pairs.lower[some] - blocks.corner[j]
-                block[:] = np.bincount(cells, coupling[some], block.size).reshape(block.shape)
-                factor_block(block, diagonal[here], reference)
-                shift = lapack.solve(block, pull[here])
-                self.scale[here] -= shift
-                # Positive in exact arithmetic; the lower limit keeps it positive in doubles.
-                self.spare[j] = max(gap[j] - pull[here] @ shift, 1e-6 * abs(gap[j]))
-                lower = lapack.inverse(block)
-                inverse = np.where(lower_triangle(len(lower)), lower, lower.T)
-                inverse[reference, reference] = 0.0
-                inverse *= v[here][:, None]
-                inverse *= v[here]
-                ray = v[here] * self.scale[here] / np.sqrt(self.spare[j])
-                inverse += np.outer(ray, ray)
-                self.inverses[j] = inverse
-                number, share = blocks.member[here], inverse
-                more, part = self.program.extra[j]
-                if len(more):
-                    cross = part @ inverse
-                    share = np.block([[inverse, cross.T], [cross, cross @ part.T]])
-                    number = np.concatenate([number, more])
-                schur.add(number, blocks.member[blocks.reference[j]], share)
-
-        self.team.pieces(len(blocks), work)
-        schur.cells[self.program.order, 0] += self.rest / self.rest_multiplier
-        self.solve_schur = schur.factor()
-
-    def _apply_inverse(self, right: FloatArray) -> FloatArray:
-        """Return H^-1 right, block by block."""
-        blocks = self.program.blocks
-        scaled = right * self.v
-        along = np.bincount(blocks.owner, self.scale * scaled, len(blocks)) / self.spare
-        scaled[blocks.reference] = 0.0
-        result = np.empty_like(scaled)
-
-        def back_substitute(start: int, stop: int) -> None:
-            for j in range(start, stop):
-                here = blocks.entries(j)
-                result[here] = lapack.solve(blocks.square(self.factors, j), scaled[here])
-
-        self.team.pieces(len(blocks), back_substitute)
-        return np.asarray((result + along[blocks.owner] * self.scale) * self.v)
-
-    def _newton(
-        self, right: FloatArray, rest_right: FloatArray, residual: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return (dv, drest, dprice).
-
-        H dv - A' dprice = right, (multiplier / rest) drest - dprice = rest_right, A dv + drest = residual.
-        """
-        program, softness = self.program, self.rest / self.rest_multiplier
-        step, rest = self._apply_inverse(right), softness * rest_right
-        price = self._prices(residual - program.equations @ step - rest, softness)
-        # In double precision: whatever the error of the prices, the dual equations are satisfied.
-        step += self._apply_inverse(program.adjoint @ price)
-        return step, rest + softness * price, price
-
-    def _prices(self, right: FloatArray, softness: FloatArray) -> FloatArray:
-        """Return the solution of (A H^-1 A' + softness) price = right by conjugate gradients."""
-        (equations, adjoint), price, defect = self.program.pieces, np.zeros_like(right), right
-        scaled = direction = self.solve_schur(defect)
-        size = first = float(defect @ scaled)
-        for _ in range(GRADIENTS):
-            if not size > self.close**2 * first:
-                break
-            along = self.inverses @ self._product(adjoint, direction)
-            image = self._product(equations, along) + softness * direction
-            length = size / float(direction @ image)
-            price = price + length * direction
-            defect = defect - length * image
-            scaled = self.solve_schur(defect)
-            before, size = size, float(defect @ scaled)
-            direction = scaled + size / before * direction
-        return price
-
-    def _product(self, pieces: list[csr_array], right: FloatArray) -> FloatArray:
-        """Return the product of a matrix in pieces, in single precision."""
-        single = right.astype(np.float32)
-        return np.concatenate(list(self.team.each(lambda piece: piece @ single, pieces))).astype(np.float64)
+        """Factor Newton's system at the present iterate."""
+        stiffness, softness = self.multiplier / self.slack, self.rest / self.rest_multiplier
+        self.newton.factor(self.program, self.pairs, self.v, stiffness, softness)
 
     def _residual(self) -> FloatArray:
         """Return what is missing in the equations."""
@@ -494,7 +350,8 @@ class BlockMethod:
             right, rest_right = pairs.adjoint(pushed[:count]), pushed[count:]
             if whole:
                 right, rest_right = right + dual, rest_right + rest_dual
-            dv, drest, dprice = self._newton(right, rest_right, residual if whole else np.zeros_like(residual))
+            wanted = residual if whole else np.zeros_like(residual)
+            dv, drest, dprice = self.newton.solve(program, right, rest_right, wanted, self.close)
             dslack = np.concatenate([pairs.slack(dv), drest]) + (missing if whole else 0.0)
             return dv, dprice, dslack, (product - multiplier * dslack) / slack - (multiplier if whole else 0.0)
 
