@@ -48,9 +48,8 @@ class BlockNewton:
         self, program: BlockProgram, pairs: Pairs, v: FloatArray, stiffness: FloatArray, softness: FloatArray
     ) -> None:
         """Factor the blocks and the Schur complement; the basis of a block is explained in `newton`."""
-        blocks, entries = self.blocks, len(v)
-        gained = np.bincount(pairs.target, stiffness, entries)
-        diagonal = (gained + np.bincount(pairs.source, pairs.a**2 * stiffness, entries)) * v * v
+        blocks = self.blocks
+        diagonal = pairs.diagonal(stiffness) * v * v
         coupling = -pairs.a * stiffness * v[pairs.source] * v[pairs.target]
         at = blocks.reference[pairs.owner]
         coupling[(pairs.source == at) | (pairs.target == at)] = 0.0

@@ -103,10 +103,6 @@ class BlockProgram:
         apart = np.abs(self.order[blocks.member] - centre[blocks.owner])
         return 2 * int(np.quantile(apart, WITHIN_BAND))
 
-    def pairs(self, cells: IntArray) -> "Pairs":
-        """Return the constraints of sorted cells of the blocks."""
-        return Pairs(self, cells)
-
     @property
     def adjoint(self) -> csc_array:
         """The transpose of the equations, which shares their memory."""
@@ -122,15 +118,20 @@ class BlockProgram:
         """For each output, the numbers of the equations after the first n that concern it, and their entries."""
         blocks, n = self.blocks, len(self.ratio)
         matrix = self.equations[n:].tocsc()
+        used, place = np.zeros(matrix.shape[0], dtype=bool), np.empty(matrix.shape[0], dtype=np.int64)
         found = []
         for j in range(len(blocks)):
             here = blocks.entries(j)
             first, last = matrix.indptr[here.start], matrix.indptr[here.stop]
-            rows, place = np.unique(matrix.indices[first:last], return_inverse=True)
+            number = matrix.indices[first:last]
+            used[number] = True
+            rows = np.flatnonzero(used)
+            place[rows] = np.arange(len(rows))
+            used[rows] = False
             part = np.zeros((len(rows), blocks.size[j]))
             column = np.repeat(np.arange(blocks.size[j]), np.diff(matrix.indptr[here.start : here.stop + 1]))
-            part[place, column] = matrix.data[first:last]
-            found.append(((n + rows).astype(np.int64), part))
+            part[place[number], column] = matrix.data[first:last]
+            found.append((n + rows, part))
         return found
 
 
@@ -143,19 +144,30 @@ def _pieces(matrix: csr_array) -> list[csr_array]:
 
 
 class Pairs:
-    """The constraints of the Newton system, as sorted cells of the blocks."""
+    """The constraints of the Newton system, as sorted cells of the blocks.
 
-    def __init__(self, program: BlockProgram, cells: IntArray) -> None:
+    Parameters
+    ----------
+    program : BlockProgram
+    cells : (pairs,) array of int
+    a : (pairs,) array, optional
+        The ratios of the pairs, if they are known.
+    """
+
+    def __init__(self, program: BlockProgram, cells: IntArray, a: FloatArray | None = None) -> None:
         blocks = program.blocks
         self.cells, self.entries = cells, len(blocks.member)
-        self.owner = np.searchsorted(blocks.corner, cells, side="right") - 1
         self.start = np.searchsorted(cells, blocks.corner)
+        self.owner = np.repeat(np.arange(len(blocks)), np.diff(self.start))
         size = blocks.size[self.owner]
         giver, taker = np.divmod(cells - blocks.corner[self.owner], size)
         self.source, self.target = blocks.start[self.owner] + giver, blocks.start[self.owner] + taker
-        self.a = program.ratio[blocks.member[self.source], blocks.member[self.target]]
+        if a is None:
+            a = program.ratio[blocks.member[self.source], blocks.member[self.target]]
+        self.a = a
         # Only lower triangles are factored.
         self.lower = blocks.corner[self.owner] + np.maximum(giver, taker) * size + np.minimum(giver, taker)
+        self.first = np.flatnonzero(np.diff(self.source, prepend=-1))
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -166,5 +178,18 @@ class Pairs:
 
     def adjoint(self, multipliers: FloatArray) -> FloatArray:
         """Return the sum of the multipliers on each entry."""
-        gained = np.bincount(self.target, multipliers, self.entries)
-        return np.asarray(gained - np.bincount(self.source, self.a * multipliers, self.entries))
+        return np.asarray(self._gained(multipliers) - self._given(self.a * multipliers))
+
+    def diagonal(self, stiffness: FloatArray) -> FloatArray:
+        """Return the diagonal of B' D B, with the constraints B and their stiffness D."""
+        return self._gained(stiffness) + self._given(self.a**2 * stiffness)
+
+    def _gained(self, values: FloatArray) -> FloatArray:
+        """Return the sums of the pairs' values by their targets."""
+        return np.asarray(np.bincount(self.target, values, self.entries), dtype=np.float64)
+
+    def _given(self, values: FloatArray) -> FloatArray:
+        """Return the sums of the pairs' values by their sources, by which pairs are sorted."""
+        sums = np.zeros(self.entries)
+        sums[self.source[self.first]] = np.add.reduceat(values, self.first)
+        return sums

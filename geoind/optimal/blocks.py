@@ -17,7 +17,7 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal.block_newton import BlockNewton
-from geoind.optimal.block_program import BlockProgram
+from geoind.optimal.block_program import BlockProgram, Pairs
 from geoind.optimal.extension import row_sums
 from geoind.optimal.interior import outliers
 from geoind.parallel import Threads
@@ -63,29 +63,26 @@ class _Lengths:
     ----------
     relative : (pairs + equations,) array
         Change of every slack or multiplier in a step of length 1, relative to its value.
-    owner : (pairs,) array of int
-        The output of each pair.
-    outputs : int
+    start : (outputs + 1,) array of int
+        The first pair of each output; every output has one.
     part : float
         The common length is this part of what all but a tenth of the groups allow, or what all of them allow if
         that is longer.
     """
 
-    def __init__(self, relative: FloatArray, owner: IntArray, outputs: int, part: float = 1.0) -> None:
-        worst = np.full(outputs, -1.0)
-        np.minimum.at(worst, owner, relative[: len(owner)])
-        others = np.minimum(relative[len(owner) :], -1.0)
-        self.own, self.rest = -1 / worst, -1 / others
+    def __init__(self, relative: FloatArray, start: IntArray, part: float = 1.0) -> None:
+        worst = np.minimum.reduceat(relative[: start[-1]], start[:-1])
+        self.own, self.rest = (-1 / np.minimum(some, -1.0) for some in (worst, relative[start[-1] :]))
         self.common = min(
             max(float(some.min()), part * float(np.quantile(some, OWN_STEPS))) for some in (self.own, self.rest)
         )
-        self.owner = owner
+        self.count = np.diff(start)
 
     def of(self, fraction: float) -> tuple[float, FloatArray, FloatArray]:
         """Return the common length, that of each output, and that of each product, for this part of a step."""
         common = min(1.0, fraction * self.common)
         own = np.minimum(common, fraction * self.own)
-        return common, own, np.concatenate([own[self.owner], np.minimum(common, fraction * self.rest)])
+        return common, own, np.concatenate([np.repeat(own, self.count), np.minimum(common, fraction * self.rest)])
 
 
 class BlockMethod:
@@ -118,7 +115,7 @@ class BlockMethod:
             # The entry of the reference needs a constraint of its own, too.
             square[:, reference] |= not square[:, reference].sum() > 1
             square[reference, reference] = False
-        self.pairs = program.pairs(np.flatnonzero(self.chosen))
+        self.pairs = Pairs(program, np.flatnonzero(self.chosen))
         self.early: _State | None = None
         self.close = CLOSE
         self.v = start * (0.95 / (program.equations @ start))[blocks.member]
@@ -278,14 +275,14 @@ class BlockMethod:
         if not len(cells):
             return
         self.chosen[cells] = True
-        added = self.program.pairs(cells)
+        added = Pairs(self.program, cells)
         balance = float(self.multiplier @ self.slack) / len(self.pairs)
         slack = np.maximum(0.2 * self.v[added.target], added.slack(self.v))
         every = np.concatenate([self.pairs.cells, cells])
         order = np.argsort(every, kind="stable")
         self.slack = np.concatenate([self.slack, slack])[order]
         self.multiplier = np.concatenate([self.multiplier, JOINING * balance / slack])[order]
-        self.pairs = self.program.pairs(every[order])
+        self.pairs = Pairs(self.program, every[order], np.concatenate([self.pairs.a, added.a])[order])
 
     # ------------------------------------------------------------------------------------------- another program
     def _state(self) -> _State:
@@ -306,7 +303,7 @@ class BlockMethod:
         """
         state, cells = self.early or self._state(), self.pairs.cells
         self.program, self.v, self.slack, self.multiplier = program, state.v, state.slack, state.multiplier
-        self.pairs = program.pairs(state.cells)
+        self.pairs = Pairs(program, state.cells)
         self._join(cells[~np.isin(cells, state.cells)])
         balance = float(self.multiplier @ self.slack) / len(self.pairs)
         first = len(state.rest)
@@ -357,8 +354,8 @@ class BlockMethod:
 
         def lengths(found: tuple[FloatArray, ...]) -> tuple[_Lengths, _Lengths]:
             return (
-                _Lengths(found[2] / slack, pairs.owner, len(blocks), part),
-                _Lengths(found[3] / multiplier, pairs.owner, len(blocks), dual_part),
+                _Lengths(found[2] / slack, pairs.start, part),
+                _Lengths(found[3] / multiplier, pairs.start, dual_part),
             )
 
         found = direction(np.zeros_like(slack), True)
@@ -385,7 +382,7 @@ class BlockMethod:
         (_, own, primal), (common, _, step) = (some.of(fraction) for some in allowed)
         dv, dprice, dslack, dmultiplier = found
         slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
-        inside = _Lengths(np.append(dv / self.v, 0.0), blocks.owner, len(blocks)).own
+        inside = _Lengths(np.append(dv / self.v, 0.0), blocks.start).own
         self.v = self.v + np.minimum(own, 0.9 * inside)[blocks.owner] * dv
         self.price = self.price + common * dprice
         self.slack, self.rest = slack[:count], slack[count:]

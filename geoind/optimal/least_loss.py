@@ -155,7 +155,14 @@ def min_loss_given_epsilon(
         raise InvalidInputError(f"progress must be callable, got {type(progress).__name__}")
     if not as_number(dilation, "dilation") >= 1:
         raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
-    task = _as_task(prior, epsilon, outputs, loss, distance)
+    task = _Task(
+        inputs=prior.sites,
+        outputs=prior.sites if outputs is None else outputs,
+        mass=prior.mass,
+        epsilon=as_positive(epsilon, "epsilon"),
+        distance=distance,
+        loss=loss,
+    )
     measure = interpolated_epsilon if everywhere else partial(tight_epsilon, distance=distance)
     if everywhere:
         if distance is not euclidean or dilation > 1:
@@ -177,7 +184,7 @@ def min_loss_given_epsilon(
             f"pass a larger tolerance to accept it"
         )
     if found.stopped in ("time limit", "memory") and not everywhere:
-        matrix, method = _cheap_candidate(task, prior, loss, distance)
+        matrix, method = _cheap_candidate(task, prior)
         if task.objective(matrix) < found.last.objective:
             method = f"{found.method}, out of {found.stopped.split()[0]}: {method}"
             found = replace(found, kept=None, matrix=matrix, method=method)
@@ -194,32 +201,26 @@ class _Task:
     outputs: Sites
     mass: FloatArray
     epsilon: float
-    apart: FloatArray
-    cost: FloatArray
-    triangles: bool = False
-    """Whether the distances are known to satisfy the triangle inequality."""
+    distance: Distance
+    loss: Distance
     everywhere: Grid | None = None
     """The inputs, if the constraints are those of the interpolated matrix."""
 
+    @property
+    def apart(self) -> FloatArray:
+        """The distances of the inputs, computed and checked at each call: for a city they take a gigabyte."""
+        return as_metric(self.distance(self.inputs.xy, self.inputs.xy), len(self.inputs))
+
+    @property
+    def cost(self) -> FloatArray:
+        """The loss of each output at each input, likewise."""
+        return as_loss(self.loss(self.inputs.xy, self.outputs.xy), (len(self.inputs), len(self.outputs)))
+
     def objective(self, matrix: Rows) -> float:
         """Return the expected loss of a matrix."""
+        cost = self.cost
         parts = parts_of(matrix)
-        return float(sum(self.mass[part] @ np.einsum("xz,xz->x", rows, self.cost[part]) for part, rows in parts))
-
-
-def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> _Task:
-    """Return the program of least loss as matrices, checked."""
-    inputs = prior.sites
-    outputs = inputs if outputs is None else outputs
-    return _Task(
-        inputs=inputs,
-        outputs=outputs,
-        mass=prior.mass,
-        epsilon=as_positive(epsilon, "epsilon"),
-        apart=as_metric(distance(inputs.xy, inputs.xy), len(inputs)),
-        cost=as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs))),
-        triangles=distance in METRICS,
-    )
+        return float(sum(self.mass[part] @ np.einsum("xz,xz->x", rows, cost[part]) for part, rows in parts))
 
 
 def _certified(
@@ -264,10 +265,11 @@ def _solve(
     known = known or _one_report_for_all(task)
     if known.last.gap <= tolerance:
         return known
-    least = task.cost.min(axis=1, keepdims=True)
+    excess = task.cost
+    least = excess.min(axis=1, keepdims=True)
     # Only differences within a row matter: the least cost of each row is a constant of the objective.
     offset = float(task.mass @ least[:, 0])
-    excess = task.cost - least
+    excess = excess - least
     weighted = task.mass[:, None] * excess
     if task.everywhere is not None:
         symmetry = symmetry_of(task.inputs, task.outputs, task.apart, task.cost, task.mass)
@@ -289,8 +291,8 @@ def _solve(
             progress=progress,
         )
         return _or_known(_named(columns, symmetry, "interior point on the corners"), known, tolerance)
-    merged = classes_of(task.apart, SMALLEST_EXPONENT / task.epsilon)
-    apart, triangles = task.apart, task.triangles
+    apart, triangles = task.apart, task.distance in METRICS
+    merged = classes_of(apart, SMALLEST_EXPONENT / task.epsilon)
     approximate = dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE
     if merged.max() + 1 < len(task.inputs):
         triangles = False
@@ -304,16 +306,17 @@ def _solve(
     chosen, weight = symmetry.representatives()
     if approximate and len(chosen) * len(apart) ** 3.0 > EXACT_WORK:
         reference = merged[excess.argmin(axis=0)]
-        del excess
         whole = len(apart) == len(task.inputs)
         # One input of each class; a slice copies nothing.
         members = slice(None) if whole else np.unique(merged, return_index=True)[1]
+        # The constraints of a path imply that of its ends, so a table of distances may be replaced by its shortest
+        # paths; the extension of columns needs the triangle inequality.
+        distances = partial(getattr, task, "apart") if triangles else floyd_warshall(apart).copy
+        del apart, excess
         around = bracket(
             mass=np.bincount(merged, task.mass).astype(np.float64),
             cost=weighted,
-            # The constraints of a path imply that of its ends, so a table of distances may be replaced by its
-            # shortest paths; the extension of columns needs the triangle inequality.
-            apart=apart if triangles else floyd_warshall(apart),
+            distances=distances,
             along=_along(task.inputs)[members],
             reference=reference,
             epsilon=task.epsilon,
@@ -408,9 +411,10 @@ def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], fl
 
 def _one_report_for_all(task: _Task) -> Solution:
     """Return the best matrix whose rows are all equal."""
-    least = task.cost.min(axis=1)
+    cost = task.cost
+    least = cost.min(axis=1)
     offset = float(task.mass @ least)
-    excess = task.cost - least[:, None]
+    excess = cost - least[:, None]
     expected = task.mass @ excess
     best = int(np.argmin(expected))
     row = np.zeros(len(task.outputs))
@@ -421,23 +425,22 @@ def _one_report_for_all(task: _Task) -> Solution:
     damped = (task.mass * np.exp(-task.epsilon * task.apart[some])) @ excess
     bound = offset + float(damped.min(axis=1).max())
     last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
-    return Solution(np.broadcast_to(row, task.cost.shape), last, "one report for all", "optimal")
+    return Solution(np.broadcast_to(row, cost.shape), last, "one report for all", "optimal")
 
 
-def _cheap_candidate(task: _Task, prior: Prior, loss: Distance, distance: Distance) -> tuple[FloatArray, str]:
+def _cheap_candidate(task: _Task, prior: Prior) -> tuple[FloatArray, str]:
     """Return the matrix of least loss among those of cheap mechanisms, remapped, and its name."""
-    best, name = np.zeros_like(task.cost), "one report for all"
-    best[:, int(np.argmin(task.mass @ task.cost))] = 1.0
-    for channel, mechanism in _mechanisms(task, prior, loss, distance):
-        matrix = (channel @ bayes_remap(channel, prior, loss=loss, outputs=task.outputs)).matrix
+    best, name = _one_report_for_all(task).matrix, "one report for all"
+    for channel, mechanism in _mechanisms(task, prior):
+        matrix = (channel @ bayes_remap(channel, prior, loss=task.loss, outputs=task.outputs)).matrix
         if task.objective(matrix) < task.objective(best):
             best, name = matrix, f"{mechanism} and Bayes remap"
     return best, name
 
 
-def _mechanisms(task: _Task, prior: Prior, loss: Distance, distance: Distance) -> list[tuple[Channel, str]]:
+def _mechanisms(task: _Task, prior: Prior) -> list[tuple[Channel, str]]:
     """Return the cheap mechanisms that exist for this task, with their names."""
-    inputs, epsilon = task.inputs, task.epsilon
+    inputs, epsilon, distance = task.inputs, task.epsilon, task.distance
     found = [(exponential(inputs, inputs, epsilon=epsilon, distance=distance), "exponential mechanism")]
     if isinstance(inputs, Grid) and distance is euclidean:
         found.append((discretise(PlanarLaplace(epsilon), inputs), "planar Laplace"))
@@ -445,6 +448,6 @@ def _mechanisms(task: _Task, prior: Prior, loss: Distance, distance: Distance) -
         # ExPost does not exist for a loss that differs between inputs at distance 0.
         with suppress(InvalidInputError):
             found.append(
-                (expost(prior, epsilon=epsilon, outputs=task.outputs, loss=loss, distance=distance), "ExPost")
+                (expost(prior, epsilon=epsilon, outputs=task.outputs, loss=task.loss, distance=distance), "ExPost")
             )
     return found

@@ -78,23 +78,24 @@ SHARE = 0.7
 INNER_UPPER, INNER_LOWER = 0.4, 0.2
 """Tolerance of each program, as a share of that of the bracket. The last step of the upper one halves its gap."""
 HEADROOM = 1e-9
-"""The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one has epsilon itself."""
+"""The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one epsilon * (1 + HEADROOM)
+because ratios are."""
 
 
 def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, band and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
-    # Factors and inverses; active pairs with what a step computes of them, followers. Dense: distances, ratios,
-    # costs (2), the best matrix, and what is temporary.
-    return 8.0 * (2.2 * entries * size + 400 * entries + 5.3 * dense)
+    # Factors and inverses; active pairs with what a step computes of them, followers. Dense: ratios, costs, the best
+    # matrix, and what is temporary.
+    return 8.0 * (2.2 * entries * size + 400 * entries + 3.4 * dense)
 
 
 def bracket(
     *,
     mass: FloatArray,
     cost: FloatArray,
-    apart: FloatArray,
+    distances: Callable[[], FloatArray],
     along: FloatArray,
     reference: IntArray,
     epsilon: float,
@@ -115,8 +116,8 @@ def bracket(
         Prior mass; it decides which inputs are kept.
     cost : (n, outputs) array
         Prior mass times loss, not negative; it is scaled in place.
-    apart : (n, n) array
-        Distances of inputs, positive off the diagonal.
+    distances : callable
+        Returns a new (n, n) array of the distances of inputs, positive off the diagonal, which is overwritten.
     along : (n,) array
         A coordinate of the inputs. Any numbers will do; the time is least if few inputs are between close ones.
     reference : (outputs,) array of int
@@ -137,7 +138,7 @@ def bracket(
     began = time.perf_counter()
     best = start
     n, outputs = cost.shape
-    size = _first_size(apart[reference], (FIRST_RADIUS + np.log(0.02 / tolerance)) / epsilon)
+    size = _first_size(distances(), reference, (FIRST_RADIUS + np.log(0.02 / tolerance)) / epsilon)
     unit = float(cost.max())
     cost /= unit
     while size > FIRST_SIZES[0] and memory_of(n, outputs, size) > memory:
@@ -162,7 +163,9 @@ def bracket(
 
     with threads_for_blocks(n) as team:
         while True:
-            around = _Neighbourhoods(mass, cost, apart, reference, epsilon, largest_exponent, size, along, team)
+            around = _Neighbourhoods(
+                mass, cost, distances(), reference, epsilon, largest_exponent, size, along, team
+            )
             now = time.perf_counter()
             until = now + SHARE * (deadline - now)
             matrix, report = around.upper(seed, INNER_UPPER * tolerance, until, lambda _: tell(-np.inf))
@@ -194,8 +197,10 @@ class _Neighbourhoods:
 
     Parameters
     ----------
-    mass, cost, apart, reference, epsilon, largest_exponent
+    mass, cost, reference, epsilon, largest_exponent
         As in `bracket`; the largest cost is 1.
+    apart : (n, n) array
+        The distances; overwritten by ratios.
     size : int
         Inputs that an output keeps on average.
     along : (n,) array
@@ -215,33 +220,29 @@ class _Neighbourhoods:
         along: FloatArray,
         team: Threads,
     ) -> None:
-        self.apart, self.epsilon, self.largest_exponent, self.team = apart, epsilon, largest_exponent, team
-        self.along = along
+        self.along, self.team = along, team
         self.kept = _kept(mass, epsilon, apart, reference, size)
         self.blocks, self.cost = _blocks(self.kept, reference), cost
+        self.near = nearest_pairs(apart, NEAR)
+        self.followers = self._followers(apart, REACH / epsilon)
         self.first = np.exp(-epsilon / 2 * apart[self.blocks.member, reference[self.blocks.owner]])
         self.entry_cost = self.cost[self.blocks.member, self.blocks.owner]
-        self.ratio = np.empty_like(apart)
-        self._ratios(epsilon * (1 - HEADROOM))
-        self.followers = self._followers(REACH / epsilon)
         least = np.array([row[~kept].min(initial=np.inf) for row, kept in zip(cost, self.kept, strict=True)])
         self.rest_cost = np.where(np.isfinite(least), least, SHUT)
+        # In place: for a city each matrix of all pairs takes a gigabyte.
+        self.ratio = np.multiply(apart, -epsilon * (1 - HEADROOM), out=apart)
+        np.maximum(self.ratio, -largest_exponent, out=self.ratio)
+        np.exp(self.ratio, out=self.ratio)
         self.method: BlockMethod
 
-    def _ratios(self, epsilon: float) -> None:
-        """Compute the ratios of all pairs, without a second matrix of that size."""
-        np.multiply(self.apart, -epsilon, out=self.ratio)
-        np.maximum(self.ratio, -self.largest_exponent, out=self.ratio)
-        np.exp(self.ratio, out=self.ratio)
-
-    def _followers(self, reach: float) -> list[IntArray]:
+    def _followers(self, apart: FloatArray, reach: float) -> list[IntArray]:
         """Return the inputs that follow at each output."""
         blocks = self.blocks
 
         def work(start: int, stop: int) -> list[IntArray]:
             found = []
             for j in range(start, stop):
-                closest = self.apart[blocks.member[blocks.entries(j)]].min(axis=0)
+                closest = apart[blocks.member[blocks.entries(j)]].min(axis=0)
                 found.append(np.flatnonzero((closest <= reach) & ~self.kept[:, j]))
             return found
 
@@ -252,7 +253,7 @@ class _Neighbourhoods:
         self, v: FloatArray, rest_cost: FloatArray, pairs: tuple[IntArray, IntArray] | None = None
     ) -> BlockProgram:
         """Return the program whose followers have weights for these columns, with inequalities for some pairs."""
-        blocks, n = self.blocks, len(self.apart)
+        blocks, n = self.blocks, len(self.ratio)
         first, second = pairs if pairs is not None else (np.empty(0, dtype=np.int64),) * 2
         limit = self.ratio[first, second]
 
@@ -295,7 +296,7 @@ class _Neighbourhoods:
         self, seed: FloatArray | None, tolerance: float, deadline: float, progress: Callable[[float], None]
     ) -> tuple[FloatArray, int]:
         """Return a private matrix of small loss, and its output for the rest of each row; a seed is a start."""
-        shut = np.full(len(self.apart), SHUT)
+        shut = np.full(len(self.ratio), SHUT)
 
         def settle(v: FloatArray) -> BlockProgram:
             return self._program(v, shut)
@@ -304,7 +305,7 @@ class _Neighbourhoods:
         first = self.first / np.bincount(self.blocks.member, self.first)[self.blocks.member]
         if seed is not None:
             first = (first + seed[self.blocks.member, self.blocks.owner]) / 2
-        self.method = BlockMethod(settle(first), nearest_pairs(self.apart, NEAR), first, self.team)
+        self.method = BlockMethod(settle(first), self.near, first, self.team)
         self.method.run(
             tolerance,
             enough=-np.inf,
@@ -325,9 +326,9 @@ class _Neighbourhoods:
         progress: Callable[[float], None],
     ) -> None:
         """Raise the lower bound until it is `enough`; `upper` must have been called, and returned `matrix`."""
-        # The relaxation must contain every channel of epsilon itself.
-        self._ratios(self.epsilon)
-        n, count = len(self.apart), min(NEIGHBOURS, len(self.apart) - 1)
+        # The relaxation contains every channel of epsilon * (1 + HEADROOM).
+        np.power(self.ratio, (1 + HEADROOM) / (1 - HEADROOM), out=self.ratio)
+        n, count = len(self.ratio), min(NEIGHBOURS, len(self.ratio) - 1)
         excess = self.method.price[:n] - self.rest_cost
         most = max(n // 10, min(n, EQUATIONS - n)) // max(count, 1)
         limited = np.argsort(-excess)[: min(most, int((excess > 0).sum()))]
@@ -344,10 +345,10 @@ class _Neighbourhoods:
         )
 
 
-def _first_size(apart: FloatArray, radius: float) -> int:
-    """Return the size of the first neighbourhoods, from the distances of outputs (rows) and inputs."""
-    within = int(np.median((apart <= radius).sum(axis=1)))
-    return min(len(apart.T), max(FIRST_SIZES[0], min(FIRST_SIZES[1], within)))
+def _first_size(apart: FloatArray, reference: IntArray, radius: float) -> int:
+    """Return the size of the first neighbourhoods, from the distances of inputs."""
+    within = int(np.median((apart <= radius).sum(axis=0)[reference]))
+    return min(len(apart), max(FIRST_SIZES[0], min(FIRST_SIZES[1], within)))
 
 
 def _kept(

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -29,7 +30,6 @@ from geoind.optimal import Iterate, OptimalChannel, least_loss
 from geoind.optimal.cones import Program, merge_classes
 from geoind.optimal.interior import minimise
 from geoind.optimal.least_loss import (
-    _as_task,
     _cheap_candidate,
     _mechanisms,
     _one_report_for_all,
@@ -37,6 +37,7 @@ from geoind.optimal.least_loss import (
     _Task,
 )
 from geoind.optimal.newton import NewtonSystem
+from geoind.space.sites import Sites
 from tests.trials import trials
 
 REFERENCE = {
@@ -321,10 +322,20 @@ def test_an_invalid_tolerance_limit_or_callback_is_an_error(wrong: dict[str, Any
         min_loss_given_epsilon(skewed(2), epsilon=1, **wrong)
 
 
+def as_task(
+    prior: Prior,
+    epsilon: float,
+    outputs: Sites | None = None,
+    loss: Distance = euclidean,
+    distance: Distance = euclidean,
+) -> _Task:
+    return _Task(prior.sites, outputs or prior.sites, prior.mass, epsilon, distance, loss)
+
+
 def task(seed: int, side: int = 3, epsilon: float = 0.01) -> _Task:
     rng = np.random.default_rng(seed)
     grid = Grid(0, 0, cell=100, columns=side, rows=side)
-    return _as_task(Prior(grid, rng.dirichlet(np.ones(side * side))), epsilon, None, euclidean, euclidean)
+    return as_task(Prior(grid, rng.dirichlet(np.ones(side * side))), epsilon)
 
 
 @given(st.integers(0, 1000), st.floats(-4, -1))
@@ -351,7 +362,7 @@ def test_one_report_of_loss_zero_for_all_is_proven_at_once() -> None:
     for outputs in (1, 4):
         cost = rng.uniform(1, 5, (9, outputs))
         cost[:, 0] = cost.min(axis=1)
-        found = _one_report_for_all(_as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
+        found = _one_report_for_all(as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
         assert found.last.gap == 0
         assert found.last.objective == pytest.approx(prior.mass @ cost[:, 0])
         assert (found.matrix[:, 0] == 1).all()
@@ -383,20 +394,11 @@ def test_a_method_that_cannot_go_on_returns_its_best_and_what_is_proven(
 
 def test_a_constant_of_every_report_is_added_to_the_objective() -> None:
     problem = task(1)
-    shifted = _Task(
-        problem.inputs, problem.outputs, problem.mass, problem.epsilon, problem.apart, problem.cost + 1000.0
-    )
+    shifted = replace(problem, loss=lambda here, there: euclidean(here, there) + 1000.0)
     plain, moved = (_solve(one, tolerance=1e-8).last for one in (problem, shifted))
     assert moved.objective == pytest.approx(plain.objective + 1000, rel=1e-9)
     assert moved.bound == pytest.approx(plain.bound + 1000, rel=1e-7)
-    per_row = _Task(
-        problem.inputs,
-        problem.outputs,
-        problem.mass,
-        problem.epsilon,
-        problem.apart,
-        problem.cost + np.arange(9.0)[:, None],
-    )
+    per_row = replace(problem, loss=lambda here, there: euclidean(here, there) + np.arange(9.0)[:, None])
     assert _solve(per_row, tolerance=1e-8).last.objective == pytest.approx(
         plain.objective + problem.mass @ np.arange(9.0), rel=1e-7
     )
@@ -413,8 +415,8 @@ def test_classes_take_the_shortest_distances_and_the_sums_of_their_costs() -> No
 def test_inputs_that_doubles_do_not_tell_apart_are_one() -> None:
     near = Places([[0.0, 0], [1e-14, 0], [100.0, 0], [100.0, 50]])
     far = Places([[0, 0], [100, 0], [100, 50]])
-    twice = _as_task(Prior(near, [0.1, 0.2, 0.3, 0.4]), 0.01, far, squared, euclidean)
-    once = _as_task(Prior(far, [0.3, 0.3, 0.4]), 0.01, far, squared, euclidean)
+    twice = as_task(Prior(near, [0.1, 0.2, 0.3, 0.4]), 0.01, far, squared, euclidean)
+    once = as_task(Prior(far, [0.3, 0.3, 0.4]), 0.01, far, squared, euclidean)
     found = _solve(twice, tolerance=1e-8)
     np.testing.assert_array_equal(found.matrix[0], found.matrix[1])
     assert found.last.objective == pytest.approx(_solve(once, tolerance=1e-8).last.objective, rel=1e-7)
@@ -430,7 +432,7 @@ def test_every_solution_is_strictly_private_and_has_its_method() -> None:
     assert found.method == "interior point"
     assert found.last.objective == pytest.approx(problem.objective(found.matrix), rel=1e-9)
     grid = Grid(0, 0, cell=100, columns=3, rows=3)
-    even = _as_task(Prior.uniform(grid), 0.01, None, euclidean, euclidean)
+    even = as_task(Prior.uniform(grid), 0.01)
     assert _solve(even, tolerance=1e-7).method == "interior point, 8 symmetries"
 
 
@@ -473,8 +475,8 @@ SKEWED = Prior(GRID, np.random.default_rng(1).dirichlet(np.ones(30)))
     ("loss", "distance"), [(euclidean, euclidean), (manhattan, manhattan), (discrete, euclidean)]
 )
 def test_the_cheap_candidate_keeps_the_promise_and_is_not_far_off(loss: Distance, distance: Distance) -> None:
-    problem = _as_task(SKEWED, 0.01, None, loss, distance)
-    matrix, name = _cheap_candidate(problem, SKEWED, loss, distance)
+    problem = as_task(SKEWED, 0.01, None, loss, distance)
+    matrix, name = _cheap_candidate(problem, SKEWED)
     assert tight_epsilon(Channel(GRID, GRID, matrix), distance) <= 0.01 * (1 + 1e-9)
     best = _solve(problem, tolerance=1e-7).last.objective
     assert best * (1 - 1e-9) <= problem.objective(matrix) <= 1.8 * best
@@ -492,7 +494,7 @@ def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
     sites: Grid | Places, distance: Distance
 ) -> None:
     prior = Prior(sites, SKEWED.mass)
-    found = _mechanisms(_as_task(prior, 0.01, None, euclidean, distance), prior, euclidean, distance)
+    found = _mechanisms(as_task(prior, 0.01, distance=distance), prior)
     assert all(tight_epsilon(channel, distance) <= 0.01 * (1 + 1e-9) for channel, _ in found)
     # Planar Laplace exists for grids and the Euclidean distance only.
     laplace = {"planar Laplace"} if isinstance(sites, Grid) and distance is euclidean else set()
@@ -500,8 +502,8 @@ def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
 
 
 def test_where_one_report_is_best_it_is_the_candidate() -> None:
-    problem = _as_task(SKEWED, 1e-9, None, euclidean, euclidean)
-    matrix, name = _cheap_candidate(problem, SKEWED, euclidean, euclidean)
+    problem = as_task(SKEWED, 1e-9)
+    matrix, name = _cheap_candidate(problem, SKEWED)
     assert problem.objective(matrix) == pytest.approx((SKEWED.mass @ problem.cost).min(), rel=1e-6)
     assert (np.ptp(matrix, axis=0) < 1e-6).all()
     assert name
