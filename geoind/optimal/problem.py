@@ -5,16 +5,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray
+from geoind.arrays import ArrayLike, FloatArray, as_positive
 from geoind.channels.channel import Channel
 from geoind.channels.extended import ExtendedMatrix
+from geoind.channels.priors import Prior
+from geoind.channels.rows import Rows, parts_of
+from geoind.distances import Distance, euclidean, manhattan
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
-from geoind.space.sites import Sites, same_sites
+from geoind.space.sites import Grid, Sites, same_sites
 
-__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise", "moved_to"]
+__all__ = [
+    "YARDSTICK",
+    "Certificate",
+    "OptimalChannel",
+    "Task",
+    "as_loss",
+    "as_metric",
+    "as_task",
+    "keep_promise",
+    "moved_to",
+]
 
 YARDSTICK = 1e-7
 """Gaps are relative to the objective, or to this fraction of its largest possible value where that is more."""
+METRICS = euclidean, manhattan
+"""Distances whose triangle inequality need not be checked: that takes n^3 operations."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +97,47 @@ class OptimalChannel(Channel):
         object.__setattr__(self, "certificate", certificate)
 
 
+@dataclass(frozen=True)
+class Task:
+    """The program: minimise sum mass cost K over the matrices K with ratios of at most exp(epsilon apart)."""
+
+    inputs: Sites
+    outputs: Sites
+    mass: FloatArray
+    epsilon: float
+    apart: FloatArray
+    cost: FloatArray
+    triangles: bool = False
+    """Whether the distances are known to satisfy the triangle inequality."""
+    everywhere: Grid | None = None
+    """The inputs, if the constraints are those of the interpolated matrix."""
+
+    @property
+    def ends(self) -> tuple[Sites, Sites]:
+        """Inputs and outputs."""
+        return self.inputs, self.outputs
+
+    def objective(self, matrix: Rows) -> float:
+        """Return the expected loss of a matrix."""
+        parts = parts_of(matrix)
+        return float(sum(self.mass[part] @ np.einsum("xz,xz->x", rows, self.cost[part]) for part, rows in parts))
+
+
+def as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> Task:
+    """Return the program of least loss as matrices, checked."""
+    inputs = prior.sites
+    outputs = inputs if outputs is None else outputs
+    return Task(
+        inputs=inputs,
+        outputs=outputs,
+        mass=prior.mass,
+        epsilon=as_positive(epsilon, "epsilon"),
+        apart=as_metric(distance(inputs.xy, inputs.xy), len(inputs)),
+        cost=as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs))),
+        triangles=distance in METRICS,
+    )
+
+
 def as_metric(apart: FloatArray, n: int) -> FloatArray:
     """Return an (n, n) matrix of distances between inputs that is finite, symmetric and 0 on its diagonal."""
     if apart.shape != (n, n):
@@ -127,14 +183,14 @@ def keep_promise(
     return channel, measured
 
 
-def moved_to(inputs: Sites, outputs: Sites, start: Channel) -> FloatArray:
-    """Return the matrix of a channel, moved to other sites: each input and report to the closest one."""
+def moved_to(inputs: Sites, outputs: Sites, start: Channel) -> Channel:
+    """Return a channel, moved to other sites: each input and report to the closest one."""
     if not isinstance(start, Channel):
         raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
     if start.inputs.xy.shape[1] != inputs.xy.shape[1] or start.outputs.xy.shape[1] != outputs.xy.shape[1]:
         raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
     if same_sites(start.inputs, inputs) and same_sites(start.outputs, outputs):
-        return start.matrix
+        return start
     columns = np.zeros((len(outputs), len(inputs)))
     np.add.at(columns, outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(inputs.xy)].T)
-    return columns.T
+    return Channel(inputs, outputs, columns.T)

@@ -26,17 +26,12 @@ from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import SitesMismatchError, SolverError
 from geoind.optimal import Iterate, OptimalChannel, least_loss
+from geoind.optimal.candidates import cheap_candidate, cheap_mechanisms, one_report_for_all
 from geoind.optimal.cones import Program, merge_classes
 from geoind.optimal.interior import minimise
-from geoind.optimal.least_loss import (
-    _as_task,
-    _cheap_candidate,
-    _mechanisms,
-    _one_report_for_all,
-    _solve,
-    _Task,
-)
+from geoind.optimal.least_loss import _solve
 from geoind.optimal.newton import NewtonSystem
+from geoind.optimal.problem import Task, as_task
 from tests.trials import trials
 
 REFERENCE = {
@@ -321,17 +316,17 @@ def test_an_invalid_tolerance_limit_or_callback_is_an_error(wrong: dict[str, Any
         min_loss_given_epsilon(skewed(2), epsilon=1, **wrong)
 
 
-def task(seed: int, side: int = 3, epsilon: float = 0.01) -> _Task:
+def task(seed: int, side: int = 3, epsilon: float = 0.01) -> Task:
     rng = np.random.default_rng(seed)
     grid = Grid(0, 0, cell=100, columns=side, rows=side)
-    return _as_task(Prior(grid, rng.dirichlet(np.ones(side * side))), epsilon, None, euclidean, euclidean)
+    return as_task(Prior(grid, rng.dirichlet(np.ones(side * side))), epsilon, None, euclidean, euclidean)
 
 
 @given(st.integers(0, 1000), st.floats(-4, -1))
 @settings(max_examples=trials(15), deadline=None, derandomize=True)
 def test_one_report_for_all_brackets_the_optimum(seed: int, epsilon: float) -> None:
     problem = task(seed, 2, 10**epsilon)
-    ignorant = _one_report_for_all(problem)
+    ignorant = one_report_for_all(problem)
     best = _solve(problem, tolerance=1e-7).last
     assert ignorant.last.bound <= best.objective * (1 + 1e-9) + 1e-12
     assert best.bound <= ignorant.last.objective * (1 + 1e-9)
@@ -351,7 +346,7 @@ def test_one_report_of_loss_zero_for_all_is_proven_at_once() -> None:
     for outputs in (1, 4):
         cost = rng.uniform(1, 5, (9, outputs))
         cost[:, 0] = cost.min(axis=1)
-        found = _one_report_for_all(_as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
+        found = one_report_for_all(as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
         assert found.last.gap == 0
         assert found.last.objective == pytest.approx(prior.mass @ cost[:, 0])
         assert (found.matrix[:, 0] == 1).all()
@@ -383,13 +378,13 @@ def test_a_method_that_cannot_go_on_returns_its_best_and_what_is_proven(
 
 def test_a_constant_of_every_report_is_added_to_the_objective() -> None:
     problem = task(1)
-    shifted = _Task(
+    shifted = Task(
         problem.inputs, problem.outputs, problem.mass, problem.epsilon, problem.apart, problem.cost + 1000.0
     )
     plain, moved = (_solve(one, tolerance=1e-8).last for one in (problem, shifted))
     assert moved.objective == pytest.approx(plain.objective + 1000, rel=1e-9)
     assert moved.bound == pytest.approx(plain.bound + 1000, rel=1e-7)
-    per_row = _Task(
+    per_row = Task(
         problem.inputs,
         problem.outputs,
         problem.mass,
@@ -413,8 +408,8 @@ def test_classes_take_the_shortest_distances_and_the_sums_of_their_costs() -> No
 def test_inputs_that_doubles_do_not_tell_apart_are_one() -> None:
     near = Places([[0.0, 0], [1e-14, 0], [100.0, 0], [100.0, 50]])
     far = Places([[0, 0], [100, 0], [100, 50]])
-    twice = _as_task(Prior(near, [0.1, 0.2, 0.3, 0.4]), 0.01, far, squared, euclidean)
-    once = _as_task(Prior(far, [0.3, 0.3, 0.4]), 0.01, far, squared, euclidean)
+    twice = as_task(Prior(near, [0.1, 0.2, 0.3, 0.4]), 0.01, far, squared, euclidean)
+    once = as_task(Prior(far, [0.3, 0.3, 0.4]), 0.01, far, squared, euclidean)
     found = _solve(twice, tolerance=1e-8)
     np.testing.assert_array_equal(found.matrix[0], found.matrix[1])
     assert found.last.objective == pytest.approx(_solve(once, tolerance=1e-8).last.objective, rel=1e-7)
@@ -430,7 +425,7 @@ def test_every_solution_is_strictly_private_and_has_its_method() -> None:
     assert found.method == "interior point"
     assert found.last.objective == pytest.approx(problem.objective(found.matrix), rel=1e-9)
     grid = Grid(0, 0, cell=100, columns=3, rows=3)
-    even = _as_task(Prior.uniform(grid), 0.01, None, euclidean, euclidean)
+    even = as_task(Prior.uniform(grid), 0.01, None, euclidean, euclidean)
     assert _solve(even, tolerance=1e-7).method == "interior point, 8 symmetries"
 
 
@@ -473,8 +468,8 @@ SKEWED = Prior(GRID, np.random.default_rng(1).dirichlet(np.ones(30)))
     ("loss", "distance"), [(euclidean, euclidean), (manhattan, manhattan), (discrete, euclidean)]
 )
 def test_the_cheap_candidate_keeps_the_promise_and_is_not_far_off(loss: Distance, distance: Distance) -> None:
-    problem = _as_task(SKEWED, 0.01, None, loss, distance)
-    matrix, name = _cheap_candidate(problem, SKEWED, loss, distance)
+    problem = as_task(SKEWED, 0.01, None, loss, distance)
+    matrix, name = cheap_candidate(problem, SKEWED, loss, distance)
     assert tight_epsilon(Channel(GRID, GRID, matrix), distance) <= 0.01 * (1 + 1e-9)
     best = _solve(problem, tolerance=1e-7).last.objective
     assert best * (1 - 1e-9) <= problem.objective(matrix) <= 1.8 * best
@@ -492,7 +487,7 @@ def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
     sites: Grid | Places, distance: Distance
 ) -> None:
     prior = Prior(sites, SKEWED.mass)
-    found = _mechanisms(_as_task(prior, 0.01, None, euclidean, distance), prior, euclidean, distance)
+    found = cheap_mechanisms(as_task(prior, 0.01, None, euclidean, distance), prior, euclidean, distance)
     assert all(tight_epsilon(channel, distance) <= 0.01 * (1 + 1e-9) for channel, _ in found)
     # Planar Laplace exists for grids and the Euclidean distance only.
     laplace = {"planar Laplace"} if isinstance(sites, Grid) and distance is euclidean else set()
@@ -500,8 +495,8 @@ def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
 
 
 def test_where_one_report_is_best_it_is_the_candidate() -> None:
-    problem = _as_task(SKEWED, 1e-9, None, euclidean, euclidean)
-    matrix, name = _cheap_candidate(problem, SKEWED, euclidean, euclidean)
+    problem = as_task(SKEWED, 1e-9, None, euclidean, euclidean)
+    matrix, name = cheap_candidate(problem, SKEWED, euclidean, euclidean)
     assert problem.objective(matrix) == pytest.approx((SKEWED.mass @ problem.cost).min(), rel=1e-6)
     assert (np.ptp(matrix, axis=0) < 1e-6).all()
     assert name
