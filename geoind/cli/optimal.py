@@ -117,6 +117,10 @@ def _everywhere(options: argparse.Namespace) -> OptimalChannel:
     grid, projection = grid_over([], cell=options.cell, bounds=options.bounds)
     domain, epsilon = shapely.box(*options.bounds), epsilon_of(options)
     start = _start(options, projection)
+    if min(grid.columns, grid.rows) < 2:
+        raise InvalidInputError(
+            f"--cell must be smaller: there are {grid.columns} x {grid.rows} cells within --bounds"
+        )
     prior = geoind.Prior.uniform(grid)
     if options.prior is not None:
         places = read_lonlat(options.prior, **reading_of(options))

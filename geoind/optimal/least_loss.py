@@ -141,8 +141,8 @@ def min_loss_given_epsilon(
     for name, callback in (("progress", progress), ("checkpoint", checkpoint)):
         if callback is not None and not callable(callback):
             raise InvalidInputError(f"{name} must be callable, got {type(callback).__name__}")
-    if not as_number(dilation, "dilation") >= 1:
-        raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
+    if not 1 <= as_number(dilation, "dilation") < math.inf:
+        raise InvalidInputError(f"dilation must be at least 1 and finite, got {dilation!r}")
     task = as_task(prior, epsilon, outputs, loss, distance)
     measure = interpolated_epsilon if everywhere else partial(tight_epsilon, distance=distance)
     if everywhere:

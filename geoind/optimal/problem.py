@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_positive
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_positive
 from geoind.channels.channel import Channel
 from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.priors import Prior
@@ -22,6 +22,7 @@ __all__ = [
     "as_loss",
     "as_metric",
     "as_task",
+    "ends_of",
     "keep_promise",
     "moved_to",
 ]
@@ -125,8 +126,7 @@ class Task:
 
 def as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> Task:
     """Return the program of least loss as matrices, checked."""
-    inputs = prior.sites
-    outputs = inputs if outputs is None else outputs
+    inputs, outputs = ends_of(prior, outputs, loss=loss, distance=distance)
     return Task(
         inputs=inputs,
         outputs=outputs,
@@ -138,8 +138,21 @@ def as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance,
     )
 
 
+def ends_of(prior: Prior, outputs: Sites | None, **distances: Distance) -> tuple[Sites, Sites]:
+    """Return the inputs and the outputs of a problem, whose parts have the right types."""
+    if not isinstance(prior, Prior):
+        raise InvalidInputError(f"prior must be a Prior, got {type(prior).__name__}")
+    if outputs is not None and not callable(getattr(outputs, "nearest", None)):
+        raise InvalidInputError(f"outputs must be a Grid or Places, got {type(outputs).__name__}")
+    for name, distance in distances.items():
+        if not callable(distance):
+            raise InvalidInputError(f"{name} must be a function of two lists of points, got {distance!r:.50}")
+    return prior.sites, prior.sites if outputs is None else outputs
+
+
 def as_metric(apart: FloatArray, n: int) -> FloatArray:
     """Return an (n, n) matrix of distances between inputs that is finite, symmetric and 0 on its diagonal."""
+    apart = as_floats(apart, "distance")
     if apart.shape != (n, n):
         raise SitesMismatchError(f"distance must give a matrix of shape {(n, n)}, got {apart.shape}")
     if not ((apart >= 0) & (apart < np.inf)).all():
@@ -153,6 +166,7 @@ def as_metric(apart: FloatArray, n: int) -> FloatArray:
 
 def as_loss(cost: FloatArray, shape: tuple[int, int], name: str = "loss") -> FloatArray:
     """Return a matrix of finite losses, one row for each input and one column for each output."""
+    cost = as_floats(cost, name)
     if cost.shape != shape:
         raise SitesMismatchError(f"{name} must give a matrix of shape {shape}, got {cost.shape}")
     if not np.isfinite(cost).all():
