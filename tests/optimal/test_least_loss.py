@@ -305,6 +305,8 @@ def test_a_gap_is_relative_to_the_objective_or_to_the_yardstick() -> None:
         {"tolerance": 0},
         {"tolerance": 1},
         {"tolerance": math.nan},
+        {"dilation": math.nan},
+        {"dilation": math.inf},
         {"time_limit": 0},
         {"time_limit": math.nan},
         {"time_limit": "60"},
