@@ -107,9 +107,9 @@ def min_loss_given_epsilon(
     time_limit : float
         Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
     start : Channel, optional
-        An earlier answer, for the same sites or others of the same area, such as a coarser grid. If its measured
-        epsilon is within the requested one, the result costs at most as much, and every search begins at it; else
-        only the search by neighbourhoods does. Its certificate is not used: bounds are proven anew.
+        An earlier answer, for the same sites or others of the same area, such as a coarser grid: the search begins
+        at it. If its measured epsilon is within the requested one, the result costs at most as much. Its
+        certificate is not used: bounds are proven anew.
     progress : callable, optional
         Called with an `Iterate` (iteration, objective, bound, gap, seconds, memory) before the search and after
         each iteration.

@@ -127,6 +127,14 @@ def test_the_file_of_counts_is_not_overwritten(tmp_path: Path, capsys: pytest.Ca
 CITY = ["--bounds", "2.31", "48.84", "2.35", "48.88", "--factor", "4", "--radius", "400"]
 
 
+def test_cells_that_are_larger_than_the_bounds_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["optimal", *CITY, "--cell", "50000", "--out", str(tmp_path / "best.parquet")]) == 2
+    assert capsys.readouterr().err.startswith("geoind: --cell must be smaller: there are 1 x 1 cells")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_memory_of_the_search_is_printed_before_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["optimal", "--epsilon", "0.01", *GRID, "--out", str(tmp_path / "best.parquet")]) == 0
     assert capsys.readouterr().err == "the search takes about 1 MB of memory\n"
