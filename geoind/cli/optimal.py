@@ -3,11 +3,13 @@
 Compute the least expected loss for a promise (--epsilon, or --level or --factor and --radius), or the largest
 adversary error for a loss (--max-loss), and save it. With --bounds the mechanism is for every place within them,
 and `geoind obfuscate --mechanism FILE` draws from it; with --columns and --rows it is a channel between sites.
+During the search --out is replaced by better mechanisms; --start continues from it after an interruption.
 """
 
 import argparse
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_args
 
@@ -28,7 +30,7 @@ from geoind.cli.program import (
 )
 from geoind.errors import InvalidInputError, plural
 from geoind.estimate import grid_over
-from geoind.files import read_lonlat, save_mechanism
+from geoind.files import load_mechanism, read_lonlat, save_mechanism
 from geoind.files.mechanisms import device_scale
 from geoind.optimal import Iterate, OptimalChannel
 from geoind.optimal.adversary_error import Choice
@@ -67,6 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--time-limit S", text)
     text = "largest relative gap to the optimum: 0.02 for a grid of thousands of cells [1e-7, with --bounds 1e-5]"
     option(group, "--gap P", text)
+    text = "an earlier result to begin at: of another gap, epsilon or cell, or of a search that was stopped"
+    option(group, "--start FILE", text)
     group = parser.add_argument_group("largest adversary error")
     option(group, "--max-loss M", "bound on the expected loss, in metres")
     option(group, f"--choose {'|'.join(CHOICES)}", "which of several optima", default=CHOICES[0])
@@ -79,8 +83,8 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
     if promised and options.choose != CHOICES[0]:
         raise InvalidInputError("--choose needs --max-loss")
-    if not promised and (options.time_limit is not None or options.gap is not None):
-        raise InvalidInputError("--time-limit and --gap need a promise, not --max-loss")
+    if not promised and any(given is not None for given in (options.time_limit, options.gap, options.start)):
+        raise InvalidInputError("--time-limit, --gap and --start need a promise, not --max-loss")
     if options.gap is not None and not 0 < options.gap < 1:
         raise InvalidInputError(f"--gap must lie between 0 and 1, got {options.gap!r}")
     sides = options.columns is not None and options.rows is not None
@@ -97,8 +101,11 @@ def run(options: argparse.Namespace) -> None:
     check_target(options.out, [file for file in (options.counts, options.prior) if file is not None])
     if sides:
         prior = _planar_prior(options)
-        best = _solve(options, prior, epsilon_of(options) if promised else None)
-        save_mechanism(options.out, best, prior=prior)
+
+        def save(best: OptimalChannel) -> None:
+            save_mechanism(options.out, best, prior=prior)
+
+        best = _solve(options, prior, epsilon_of(options) if promised else None, save, _start(options, None))
     else:
         best = _everywhere(options)
     measure = "expected loss" if promised else "adversary error"
@@ -109,6 +116,11 @@ def _everywhere(options: argparse.Namespace) -> OptimalChannel:
     """Save a mechanism with the promise between any two places within the bounds; return its channel."""
     grid, projection = grid_over([], cell=options.cell, bounds=options.bounds)
     domain, epsilon = shapely.box(*options.bounds), epsilon_of(options)
+    start = _start(options, projection)
+    if min(grid.columns, grid.rows) < 2:
+        raise InvalidInputError(
+            f"--cell must be smaller: there are {grid.columns} x {grid.rows} cells within --bounds"
+        )
     prior = geoind.Prior.uniform(grid)
     if options.prior is not None:
         places = read_lonlat(options.prior, **reading_of(options))
@@ -122,10 +134,16 @@ def _everywhere(options: argparse.Namespace) -> OptimalChannel:
         scale = max(scale, device_scale(grid, grid, projection, domain))
     planar = epsilon / scale
     steps = _steps(grid, planar)
+
+    def everywhere(best: OptimalChannel) -> geoind.Projected:
+        return geoind.Projected(Interpolated(best), projection, domain=domain)
+
+    def save(best: OptimalChannel) -> None:
+        save_mechanism(options.out, everywhere(best), epsilon=epsilon, prior=prior)
+
     # A little less, for rounding.
-    best = _solve(options, prior.refined(steps), planar * (1 - 1e-9), grid)
-    mechanism = geoind.Projected(Interpolated(best), projection, domain=domain)
-    save_mechanism(options.out, mechanism, epsilon=epsilon, prior=prior)
+    best = _solve(options, prior.refined(steps), planar * (1 - 1e-9), save, start, grid)
+    mechanism = everywhere(best)
     cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m, sites every {grid.cell / steps:g} m"
     print(f"epsilon {mechanism.epsilon:.8g} per metre between any two places, measured; {cells}")
     if len(grid) <= COMPARED:
@@ -143,6 +161,23 @@ def _steps(grid: geoind.Grid, epsilon: float) -> int:
     return wanted
 
 
+def _start(options: argparse.Namespace, projection: geoind.Projection | None) -> geoind.Channel | None:
+    """Return the channel of --start, which must be of the same plane: that of a projection, or none."""
+    if options.start is None:
+        return None
+    mechanism = load_mechanism(options.start)
+    if projection is None:
+        if not isinstance(mechanism, geoind.Channel):
+            raise InvalidInputError("--start must be a channel between sites, without --bounds")
+        return mechanism
+    inner = mechanism.mechanism if isinstance(mechanism, geoind.Projected) else None
+    if not (isinstance(mechanism, geoind.Projected) and isinstance(inner, Interpolated)):
+        raise InvalidInputError("--start must be a mechanism for every place, with --bounds")
+    if mechanism.projection != projection:
+        raise InvalidInputError("--start must be for the same --bounds")
+    return inner.channel
+
+
 def _planar_prior(options: argparse.Namespace) -> geoind.Prior:
     grid = geoind.Grid(0, 0, cell=options.cell, columns=options.columns, rows=options.rows)
     if options.counts is None:
@@ -151,26 +186,58 @@ def _planar_prior(options: argparse.Namespace) -> geoind.Prior:
 
 
 def _solve(
-    options: argparse.Namespace, prior: geoind.Prior, epsilon: float | None, outputs: geoind.Grid | None = None
+    options: argparse.Namespace,
+    prior: geoind.Prior,
+    epsilon: float | None,
+    save: Callable[[OptimalChannel], None],
+    start: geoind.Channel | None,
+    outputs: geoind.Grid | None = None,
 ) -> OptimalChannel:
-    """Return the optimal channel; with outputs, one that is private at every place."""
+    """Save and return the optimal channel; with outputs, one that is private at every place."""
     if epsilon is None:
-        return geoind.max_adversary_error_given_loss(prior, max_loss=options.max_loss, choose=options.choose)
+        best: OptimalChannel = geoind.max_adversary_error_given_loss(
+            prior, max_loss=options.max_loss, choose=options.choose
+        )
+        save(best)
+        return best
+    saved: OptimalChannel | None = None
     with progress_line() as show:
 
         def progress(now: Iterate) -> None:
+            if now.iteration == 0:
+                print(f"the search takes about {_size(now.memory)} of memory", file=sys.stderr)
             between = f"loss between {now.bound:.6g} and {now.objective:.6g}, gap {now.gap:.1e}"
-            show(f"iteration {now.iteration}: {between}, {now.seconds:.0f} s")
+            show(f"iteration {now.iteration}: {between}, {now.seconds:.0f} s, {_size(now.memory)}")
 
-        return geoind.min_loss_given_epsilon(
-            prior,
-            epsilon=epsilon,
-            outputs=outputs,
-            everywhere=outputs is not None,
-            tolerance=options.gap,
-            time_limit=math.inf if options.time_limit is None else options.time_limit,
-            progress=progress,
-        )
+        def checkpoint(best: OptimalChannel) -> None:
+            nonlocal saved
+            save(best)
+            saved = best
+
+        try:
+            best = geoind.min_loss_given_epsilon(
+                prior,
+                epsilon=epsilon,
+                outputs=outputs,
+                everywhere=outputs is not None,
+                tolerance=options.gap,
+                time_limit=math.inf if options.time_limit is None else options.time_limit,
+                start=start,
+                progress=progress,
+                checkpoint=checkpoint,
+            )
+            save(best)
+        except BaseException:
+            if saved is not None:
+                found = f"loss {saved.certificate.objective:.6g}, gap {saved.certificate.gap:.1e}"
+                print(f"{options.out} has the best mechanism so far: {found}", file=sys.stderr)
+            raise
+    return best
+
+
+def _size(number: float) -> str:
+    """Return a number of bytes in words."""
+    return f"{number / 1e9:.1f} GB" if number >= 1e9 else f"{math.ceil(number / 1e6)} MB"
 
 
 def _read_counts(path: Path, shape: tuple[int, int]) -> FloatArray:

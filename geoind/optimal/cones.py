@@ -41,12 +41,15 @@ class Program:
         The orbit of each input, numbered from 0.
     reference : (outputs,) array of int
         The input of least loss for each output, whatever its mass: there the column is large.
+    start : (outputs, n) array, optional
+        Columns whose rows sum to 1, at which a search begins.
     """
 
     cost: FloatArray
     weight: FloatArray
     orbit: IntArray
     reference: IntArray
+    start: FloatArray | None = None
     orbit_size: FloatArray = field(init=False)
     average: FloatArray | None = field(init=False)
 

@@ -44,7 +44,7 @@ def minimise_everywhere(
     yardstick: float,
     tolerance: float,
     time_limit: float,
-    progress: Callable[[Iterate], None] | None = None,
+    progress: Callable[[Iterate, FloatArray], None],
 ) -> Found:
     """Return columns on a grid of at least two rows and columns, as `minimise` does."""
     rows, columns = grid.rows, grid.columns
@@ -61,11 +61,12 @@ def minimise_everywhere(
         cost=np.ascontiguousarray(program.cost[:, order]),
         orbit=np.argsort(np.argsort(first))[orbit],
         reference=rank[program.reference],
+        start=None if program.start is None else np.ascontiguousarray(program.start[:, order]),
     )
     with threads_for_blocks(len(grid)) as team:
         corners = Corners(len(program.cost), rows, columns, epsilon * grid.cell)
         method = _CornerMethod(turned, offset, yardstick, corners, team)
-        found, last, stopped = method.run(tolerance, time_limit, progress)
+        found, last, stopped = method.run(tolerance, time_limit, lambda now, v: progress(now, v[:, rank]))
     return found[:, rank], last, stopped
 
 
@@ -103,6 +104,7 @@ class _CornerMethod(Method):
         super().__init__(program, offset, yardstick, team)
         self.cones = self.corners = corners
         self.newton = CornerSystem(program, corners, team)
+        self._begin()
         # Low enough for positive multipliers: below the costs of each input, and all a little more.
         highest = np.zeros(len(program.orbit_size))
         np.maximum.at(highest, program.orbit, (self.cost / program.weight[:, None]).max(axis=0))
@@ -228,6 +230,10 @@ class _CornerMethod(Method):
                 self.u, self.multipliers = self.u + dual * du, changed
                 break
             dual /= 2
+
+    def _contains(self, columns: FloatArray) -> bool:
+        slacks = (self.corners.slack(columns[part]) for part in self.newton.parts)
+        return all((eigenvalues(slack)[0] > 0).all() for slack in slacks)
 
     def _slack_of(self, columns: FloatArray, part: slice) -> FloatArray:
         return self.corners.slack(columns[part])

@@ -10,7 +10,7 @@ from geoind.channels.priors import Prior
 from geoind.channels.rows import steepest_slope
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError
-from geoind.optimal.problem import as_loss, as_metric, keep_promise
+from geoind.optimal.problem import as_loss, as_metric, ends_of, keep_promise
 from geoind.space.sites import Sites
 
 __all__ = ["expost", "expost_for_loss"]
@@ -60,8 +60,7 @@ def expost(
     """
     if (epsilon is None) == (max_loss is None):
         raise InvalidInputError("pass either epsilon or max_loss")
-    inputs = prior.sites
-    outputs = inputs if outputs is None else outputs
+    inputs, outputs = ends_of(prior, outputs, loss=loss, distance=distance)
     cost = as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs)))
     if max_loss is not None:
         return Channel(inputs, outputs, expost_for_loss(prior.mass, cost, as_finite(max_loss, "max_loss")))

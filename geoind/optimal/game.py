@@ -26,7 +26,7 @@ from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, SolverError
-from geoind.optimal.problem import as_loss
+from geoind.optimal.problem import as_loss, ends_of
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites
 
@@ -58,8 +58,7 @@ class Game:
         *,
         symmetric: bool,
     ) -> None:
-        self.inputs = priors[0].sites
-        self.outputs = self.inputs if outputs is None else outputs
+        self.inputs, self.outputs = ends_of(priors[0], outputs, loss=loss, adversary_loss=adversary_loss)
         n, m = len(self.inputs), len(self.outputs)
         cost = as_loss(loss(self.inputs.xy, self.outputs.xy), (n, m))
         error = as_loss(adversary_loss(self.inputs.xy, self.inputs.xy), (n, n), "adversary_loss")
@@ -175,13 +174,14 @@ def _mixed(
     matrix: FloatArray, other: FloatArray, short: float, room: float, fits: Callable[[FloatArray], bool]
 ) -> FloatArray:
     """Return a strategy that is `short` of a bound, mixed with just enough of another that has `room`."""
-    share, mixed = min(1.0, short / max(short + room, np.finfo(float).tiny)), matrix
-    while short > 0:
+    if short <= 0:
+        return matrix
+    share = short / max(short + room, short)
+    while True:
         mixed = (1 - share) * matrix + share * other
         if fits(mixed) or share >= 1:
-            break
+            return mixed
         share = min(1.0, 2 * share)
-    return mixed
 
 
 FIRST_GUESSES = 60

@@ -22,6 +22,7 @@ from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
 if TYPE_CHECKING:
+    from geoind.channels.channel import Channel
     from geoind.optimal.block_program import Blocks
 
 __all__ = ["Found", "Iterate", "Method", "Solution", "Stopped", "longest_step", "minimise", "outliers"]
@@ -36,6 +37,8 @@ JOINING, JOINING_CLOSE = 0.2, 1e-12
 weakens the bound until then, and in a column that vanishes permanently."""
 PATIENCE = 15
 """Iterations without a better gap, once it is small, before the method ends as stuck."""
+SHARES = 0.9, 0.5, 0.1
+"""Shares of a start in the first columns that are tried; the rest are equal rows, far inside."""
 ROUNDING = float(np.finfo(float).eps)
 
 Stopped: TypeAlias = Literal["optimal", "time limit", "memory", "stuck", "spanner"]
@@ -57,6 +60,8 @@ class Iterate:
     seconds : float
     yardstick : float
         The gap is relative to the objective, or to this where it is larger.
+    memory : float
+        Bytes that the search takes, about, with neighbourhoods of the present size.
     """
 
     iteration: int
@@ -64,6 +69,7 @@ class Iterate:
     bound: float
     seconds: float
     yardstick: float
+    memory: float = 0.0
 
     @property
     def gap(self) -> float:
@@ -83,9 +89,9 @@ class Solution:
     last: Iterate
     method: str
     stopped: Stopped
-    kept: "tuple[Blocks, float, int] | None" = None
+    kept: "tuple[Blocks, float, int] | Channel | None" = None
     """The entries from which the columns of the matrix were extended, the epsilon of the extension, and the output
-    that takes the rest of every row."""
+    that takes the rest of every row; or the private channel of the matrix, if there is one already."""
 
 
 class _Cones(Protocol):
@@ -110,7 +116,7 @@ def minimise(
     near: npt.NDArray[np.bool_],
     tolerance: float,
     time_limit: float,
-    progress: Callable[[Iterate], None] | None = None,
+    progress: Callable[[Iterate, FloatArray], None],
 ) -> Found:
     """Return columns whose relative gap to the optimum is proven to be within the tolerance, or the best in time.
 
@@ -125,15 +131,17 @@ def minimise(
         Gaps are relative to this where the objective is smaller.
     near : (n, n) array of bool
         The initial active set of every output.
-    tolerance, time_limit, progress
+    tolerance, time_limit
         As in `min_loss_given_epsilon`.
+    progress : callable
+        Called before each step with the iterate and its columns, which are strictly inside every cone.
     """
     with threads_for_blocks(len(near)) as team:
         return _PairMethod(program, ratio, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 
 class Method:
-    """The frame of an interior-point method: it starts at equal rows, and both bounds are valid at any time.
+    """The frame of an interior-point method: it begins inside all cones, and both bounds are valid at any time.
 
     Parameters
     ----------
@@ -159,7 +167,7 @@ class Method:
         self.v = np.full(program.cost.shape, 1 / program.weight.sum())
         self.u = -float((self.cost / program.weight[:, None]).max()) * program.orbit_size
 
-    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Found:
+    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate, FloatArray], None]) -> Found:
         """Return the best iterate when the gap is within the tolerance, the time is over, or progress ends."""
         best_v, best_objective, best_bound = self.v, np.inf, -np.inf
         best_gap, stuck, iteration = np.inf, 0, 0
@@ -169,8 +177,7 @@ class Method:
                 best_v, best_objective = self.v, objective
             best_bound = max(best_bound, self._bound())
             now = Iterate(iteration, best_objective, best_bound, time.perf_counter() - self.began, self.yardstick)
-            if progress is not None:
-                progress(now)
+            progress(now, best_v)
             stuck = 0 if now.gap < best_gap * 0.9 else stuck + 1
             self.close = now.gap < CLOSE
             best_gap = min(best_gap, now.gap)
@@ -188,6 +195,20 @@ class Method:
             except SolverError:
                 return best_v, now, "stuck"
             iteration += 1
+
+    def _begin(self) -> None:
+        """Begin as close to the program's start, and as far from equal rows, as is strictly inside all cones."""
+        if self.program.start is None:
+            return
+        for share in SHARES:
+            columns = share * self.program.start + (1 - share) * self.v
+            if self._contains(columns):
+                self.v = columns
+                break
+
+    def _contains(self, columns: FloatArray) -> bool:
+        """Return whether columns are strictly inside all cones."""
+        raise NotImplementedError
 
     def _bound(self) -> float:
         """Return a lower bound: prices lowered until the multipliers are dual feasible."""
@@ -216,6 +237,7 @@ class _PairMethod(Method):
         super().__init__(program, offset, yardstick, team)
         outputs, n = program.cost.shape
         self.ratio = ratio
+        self._begin()
         self.newton = NewtonSystem(program, team)
         chosen = np.broadcast_to(near, (outputs, n, n)).copy()
         chosen[np.arange(outputs), program.reference] |= ratio[program.reference] > 0
@@ -287,6 +309,12 @@ class _PairMethod(Method):
             most = JOINING_CLOSE if self.close else JOINING
             new = np.minimum(target / slack, most * self.cost.max())
             self.multipliers = self.pairs.extend(blocking, self.multipliers, new)
+
+    def _contains(self, columns: FloatArray) -> bool:
+        def check(start: int, stop: int) -> bool:
+            return all(((self.ratio * v[:, None]).max(axis=0) < v).all() for v in columns[start:stop])
+
+        return all(self.team.pieces(len(columns), check))
 
     def _inside(self, dv: FloatArray, step: float) -> FloatArray:
         """Return the columns after a step, halved while rounding puts them on the border of a cone."""

@@ -7,24 +7,19 @@ interior-point method, and back to a channel with a certificate. Large problems 
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from scipy.sparse.csgraph import floyd_warshall
 
-from geoind.arrays import FloatArray, as_number, as_positive, as_unit
+from geoind.arrays import FloatArray, as_number, as_unit
 from geoind.channels.channel import Channel, tight_epsilon
-from geoind.channels.discretise import discretise
 from geoind.channels.extended import LARGEST_EXPONENT
-from geoind.channels.formulas import exponential
 from geoind.channels.priors import Prior
-from geoind.channels.remap import bayes_remap
-from geoind.channels.rows import Rows, parts_of
-from geoind.distances import Distance, euclidean, manhattan
+from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SolverError, plural
-from geoind.mechanisms.planar import PlanarLaplace
+from geoind.optimal.candidates import cheap_candidate, first_candidate, one_report_for_all
 from geoind.optimal.cones import (
     Program,
     classes_of,
@@ -34,21 +29,12 @@ from geoind.optimal.cones import (
     unchained_pairs,
 )
 from geoind.optimal.everywhere import as_squares, interpolated_epsilon, memory_needed, minimise_everywhere
-from geoind.optimal.expost import expost
 from geoind.optimal.extension import extended_channel
 from geoind.optimal.interior import Found, Iterate, Solution, minimise
 from geoind.optimal.neighbourhoods import bracket
-from geoind.optimal.problem import (
-    YARDSTICK,
-    Certificate,
-    OptimalChannel,
-    as_loss,
-    as_metric,
-    keep_promise,
-    moved_to,
-)
+from geoind.optimal.problem import Certificate, OptimalChannel, Task, as_task, keep_promise, moved_to
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.space.sites import Grid, Sites
+from geoind.space.sites import Sites
 
 __all__ = ["min_loss_given_epsilon"]
 
@@ -67,14 +53,10 @@ EXACT_WORK = 1e10
 """Operations of one iteration of the exact method, up to which it is faster than neighbourhoods."""
 SYMMETRIES = 8
 """The most that are searched."""
-WITNESSES = 256
-"""Inputs that are tried for the first bound, the heaviest ones."""
-METRICS = euclidean, manhattan
-"""Distances whose triangle inequality need not be checked: that takes n^3 operations."""
-EXPOST_INPUTS = 1000
-"""With more inputs ExPost is not a candidate: its iterations would take minutes."""
 LEAST_SECONDS = 1e-9
 """Remaining time after the time limit: the first iterate ends the search."""
+OFFERED = 0.1
+"""Share of the time in which better channels are certified and given to `checkpoint`, at most."""
 
 
 def min_loss_given_epsilon(
@@ -90,6 +72,7 @@ def min_loss_given_epsilon(
     time_limit: float = math.inf,
     start: Channel | None = None,
     progress: Callable[[Iterate], None] | None = None,
+    checkpoint: Callable[[OptimalChannel], None] | None = None,
 ) -> OptimalChannel:
     """Return the channel of least expected loss that is epsilon-geo-indistinguishable, with its certificate.
 
@@ -124,11 +107,15 @@ def min_loss_given_epsilon(
     time_limit : float
         Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
     start : Channel, optional
-        An earlier answer, for the same sites or others of the same area, such as a coarser grid. If its measured
-        epsilon is within the requested one, the result costs at most as much. The search by neighbourhoods begins
-        at its columns.
+        An earlier answer, for the same sites or others of the same area, such as a coarser grid: the search begins
+        at it. If its measured epsilon is within the requested one, the result costs at most as much. Its
+        certificate is not used: bounds are proven anew.
     progress : callable, optional
-        Called with an `Iterate` (iteration, objective, bound, gap, seconds) after each iteration.
+        Called with an `Iterate` (iteration, objective, bound, gap, seconds, memory) before the search and after
+        each iteration.
+    checkpoint : callable, optional
+        Called during the search with better channels, each certified like the result, in at most a tenth of the
+        time: save them, and pass the last one as `start` to continue. The result is only returned.
 
     Raises
     ------
@@ -151,31 +138,39 @@ def min_loss_given_epsilon(
     tolerance = as_unit(tolerance, "tolerance")
     if not as_number(time_limit, "time_limit") > 0:
         raise InvalidInputError(f"time_limit must be positive, got {time_limit!r}")
-    if progress is not None and not callable(progress):
-        raise InvalidInputError(f"progress must be callable, got {type(progress).__name__}")
-    if not as_number(dilation, "dilation") >= 1:
-        raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
-    task = _Task(
-        inputs=prior.sites,
-        outputs=prior.sites if outputs is None else outputs,
-        mass=prior.mass,
-        epsilon=as_positive(epsilon, "epsilon"),
-        distance=distance,
-        loss=loss,
-    )
+    for name, callback in (("progress", progress), ("checkpoint", checkpoint)):
+        if callback is not None and not callable(callback):
+            raise InvalidInputError(f"{name} must be callable, got {type(callback).__name__}")
+    if not 1 <= as_number(dilation, "dilation") < math.inf:
+        raise InvalidInputError(f"dilation must be at least 1 and finite, got {dilation!r}")
+    task = as_task(prior, epsilon, outputs, loss, distance)
     measure = interpolated_epsilon if everywhere else partial(tight_epsilon, distance=distance)
     if everywhere:
         if distance is not euclidean or dilation > 1:
             raise InvalidInputError("everywhere needs distance=euclidean and dilation=1")
         task = replace(task, everywhere=as_squares(prior.sites))
-    seed = None if start is None else moved_to(prior.sites, task.outputs, start)
+    known, seed = first_candidate(task, None if start is None else moved_to(*task.ends, start), measure)
+
+    def certified(found: Solution) -> OptimalChannel:
+        if distance is not euclidean and isinstance(found.kept, tuple):
+            found = replace(found, kept=None)
+        return _certified(task, found, measure, tolerance, began)
+
+    offer = None if checkpoint is None else _Offers(checkpoint, certified, known.last.gap, tolerance)
+
+    def tell(found: Solution) -> None:
+        if progress is not None:
+            progress(found.last)
+        if offer is not None:
+            offer(found)
+
     found = _solve(
         task,
         tolerance=tolerance,
         time_limit=time_limit,
-        progress=progress,
+        progress=tell,
         dilation=dilation,
-        known=_first(task, seed, measure),
+        known=known,
         seed=seed,
     )
     if found.stopped == "stuck":
@@ -184,54 +179,55 @@ def min_loss_given_epsilon(
             f"pass a larger tolerance to accept it"
         )
     if found.stopped in ("time limit", "memory") and not everywhere:
-        matrix, method = _cheap_candidate(task, prior)
+        matrix, method = cheap_candidate(task, prior)
         if task.objective(matrix) < found.last.objective:
             method = f"{found.method}, out of {found.stopped.split()[0]}: {method}"
             found = replace(found, kept=None, matrix=matrix, method=method)
-    if distance is not euclidean:
-        found = replace(found, kept=None)
-    return _certified(task, found, measure, tolerance, began)
+    return certified(found)
 
 
-@dataclass(frozen=True)
-class _Task:
-    """The program: minimise sum mass cost K over the matrices K with ratios of at most exp(epsilon apart)."""
+class _Offers:
+    """Gives channels with smaller gaps to a function, as long as that takes a small share of the time.
 
-    inputs: Sites
-    outputs: Sites
-    mass: FloatArray
-    epsilon: float
-    distance: Distance
-    loss: Distance
-    everywhere: Grid | None = None
-    """The inputs, if the constraints are those of the interpolated matrix."""
+    Parameters
+    ----------
+    checkpoint : callable
+        The function.
+    certified : callable
+        Returns the channel of a solution.
+    gap, tolerance : float
+        Channels have a smaller gap than the first, and a larger one than the second, which ends the search.
+    """
 
-    @property
-    def apart(self) -> FloatArray:
-        """The distances of the inputs, computed and checked at each call: for a city they take a gigabyte."""
-        return as_metric(self.distance(self.inputs.xy, self.inputs.xy), len(self.inputs))
+    def __init__(
+        self,
+        checkpoint: Callable[[OptimalChannel], None],
+        certified: Callable[[Solution], OptimalChannel],
+        gap: float,
+        tolerance: float,
+    ) -> None:
+        self.checkpoint, self.certified, self.gap, self.tolerance = checkpoint, certified, gap, tolerance
+        self.next = -math.inf
 
-    @property
-    def cost(self) -> FloatArray:
-        """The loss of each output at each input, likewise."""
-        return as_loss(self.loss(self.inputs.xy, self.outputs.xy), (len(self.inputs), len(self.outputs)))
-
-    def objective(self, matrix: Rows) -> float:
-        """Return the expected loss of a matrix."""
-        cost = self.cost
-        parts = parts_of(matrix)
-        return float(sum(self.mass[part] @ np.einsum("xz,xz->x", rows, cost[part]) for part, rows in parts))
+    def __call__(self, found: Solution) -> None:
+        began = time.perf_counter()
+        if self.tolerance < found.last.gap < self.gap and began >= self.next:
+            self.gap = found.last.gap
+            self.checkpoint(self.certified(replace(found, stopped="time limit")))
+            done = time.perf_counter()
+            self.next = done + (done - began) * (1 / OFFERED - 1)
 
 
 def _certified(
-    task: _Task, found: Solution, measure: Callable[[Channel], float], tolerance: float, began: float
+    task: Task, found: Solution, measure: Callable[[Channel], float], tolerance: float, began: float
 ) -> OptimalChannel:
     """Return the channel with its certificate, repaired where rounding exceeded epsilon."""
     before = task.objective(found.matrix)
-    ends = task.inputs, task.outputs
-    channel = None if found.kept is None else extended_channel(*ends, found.matrix, found.kept)
-    if channel is None or not (measured := channel.epsilon) <= task.epsilon:
-        channel, measured = keep_promise(*ends, found.matrix, epsilon=task.epsilon, measure=measure)
+    channel = found.kept
+    if isinstance(channel, tuple):
+        channel = extended_channel(*task.ends, found.matrix, channel)
+    if channel is None or not (measured := measure(channel)) <= task.epsilon:
+        channel, measured = keep_promise(*task.ends, found.matrix, epsilon=task.epsilon, measure=measure)
     last = replace(found.last, objective=task.objective(channel.rows))
     certificate = Certificate(
         objective=last.objective,
@@ -244,27 +240,32 @@ def _certified(
         method=found.method,
         optimal=found.stopped == "optimal" or last.gap <= tolerance,
     )
-    return OptimalChannel(*ends, channel.rows, certificate)
+    return OptimalChannel(*task.ends, channel.rows, certificate)
 
 
 def _solve(
-    task: _Task,
+    task: Task,
     *,
     tolerance: float,
     time_limit: float = math.inf,
-    progress: Callable[[Iterate], None] | None = None,
+    progress: Callable[[Solution], None] = lambda _: None,
     dilation: float = 1.0,
     known: Solution | None = None,
     seed: FloatArray | None = None,
 ) -> Solution:
     """Return the least loss: proven to the tolerance, or as far as time and precision allow.
 
-    `known` is a private matrix with a bound, by default one report for all; `seed` need not be private.
+    `known` is a private matrix with a bound, by default one report for all; `seed` need not be private. `progress`
+    is called with the best matrix before the search and after each iteration.
     """
     deadline = time.perf_counter() + time_limit
-    known = known or _one_report_for_all(task)
+    known = known or one_report_for_all(task)
     if known.last.gap <= tolerance:
         return known
+
+    def tell(found: Solution) -> None:
+        progress(_or_known(found, known, tolerance))
+
     excess = task.cost
     least = excess.min(axis=1, keepdims=True)
     # Only differences within a row matter: the least cost of each row is a constant of the objective.
@@ -274,13 +275,15 @@ def _solve(
     if task.everywhere is not None:
         symmetry = symmetry_of(task.inputs, task.outputs, task.apart, task.cost, task.mass)
         chosen, weight = symmetry.representatives()
-        _check_memory(memory_needed(len(chosen), task.everywhere), task, "choose larger cells")
+        needed = _check_memory(memory_needed(len(chosen), task.everywhere), task, "choose larger cells")
+        method = "interior point on the corners"
         columns = minimise_everywhere(
             Program(
                 np.ascontiguousarray(weighted[:, chosen].T),
                 weight,
                 symmetry.orbit_of_inputs(),
                 excess[:, chosen].argmin(axis=0),
+                None if seed is None else symmetry.columns(seed),
             ),
             task.everywhere,
             epsilon=task.epsilon * (1 - HEADROOM),
@@ -288,13 +291,16 @@ def _solve(
             yardstick=known.last.yardstick,
             tolerance=tolerance,
             time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
-            progress=progress,
+            progress=lambda now, v: tell(_named((v, replace(now, memory=needed), "time limit"), symmetry, method)),
         )
-        return _or_known(_named(columns, symmetry, "interior point on the corners"), known, tolerance)
-    apart, triangles = task.apart, task.distance in METRICS
+        return _or_known(_named(columns, symmetry, method), known, tolerance)
+    apart, triangles = task.apart, task.triangles
     merged = classes_of(apart, SMALLEST_EXPONENT / task.epsilon)
+    # One input of each class; a slice copies nothing.
+    whole = merged.max() + 1 == len(task.inputs)
+    members = slice(None) if whole else np.unique(merged, return_index=True)[1]
     approximate = dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE
-    if merged.max() + 1 < len(task.inputs):
+    if not whole:
         triangles = False
         symmetry = Symmetry(np.arange(merged.max() + 1)[None], np.arange(len(task.outputs))[None])
         apart, weighted = merge_classes(apart, weighted, merged)
@@ -306,13 +312,14 @@ def _solve(
     chosen, weight = symmetry.representatives()
     if approximate and len(chosen) * len(apart) ** 3.0 > EXACT_WORK:
         reference = merged[excess.argmin(axis=0)]
-        whole = len(apart) == len(task.inputs)
-        # One input of each class; a slice copies nothing.
-        members = slice(None) if whole else np.unique(merged, return_index=True)[1]
         # The constraints of a path imply that of its ends, so a table of distances may be replaced by its shortest
         # paths; the extension of columns needs the triangle inequality.
         distances = partial(getattr, task, "apart") if triangles else floyd_warshall(apart).copy
         del apart, excess
+
+        def of_all(found: Solution) -> Solution:
+            return found if whole else replace(found, matrix=found.matrix[merged], kept=None)
+
         around = bracket(
             mass=np.bincount(merged, task.mass).astype(np.float64),
             cost=weighted,
@@ -327,17 +334,26 @@ def _solve(
             tolerance=tolerance,
             deadline=deadline,
             memory=MEMORY,
-            progress=progress,
+            progress=lambda found: progress(of_all(found)),
         )
-        return around if whole else replace(around, matrix=around.matrix[merged], kept=None)
+        return of_all(around)
     # Factors, the active set, and what is temporary.
-    _check_memory(len(chosen) * len(apart) ** 2 * 11.0, task, "pass a larger tolerance, such as 0.02")
+    needed = _check_memory(len(chosen) * len(apart) ** 2 * 11.0, task, "pass a larger tolerance, such as 0.02")
     pairs = unchained_pairs(apart)
     factor = 1.0
     if dilation > 1:
         pairs, factor = spanner(apart, dilation)
 
-    def run(epsilon: float, tolerance: float, progress: Callable[[Iterate], None] | None) -> Solution:
+    def of_columns(found: Found) -> Solution:
+        solution = _named(found, symmetry, "interior point")
+        return replace(solution, matrix=solution.matrix[merged])
+
+    def tell_spanner(now: Iterate, v: FloatArray) -> None:
+        # The bound of a spanner is none for all pairs.
+        bound = now.bound if factor == 1 else known.last.bound
+        tell(of_columns((v, replace(now, bound=bound, memory=needed), "time limit")))
+
+    def run(epsilon: float, tolerance: float, progress: Callable[[Iterate, FloatArray], None]) -> Solution:
         exponent = np.minimum(epsilon * (1 - HEADROOM) * apart, LARGEST_EXPONENT)
         columns = minimise(
             Program(
@@ -345,6 +361,7 @@ def _solve(
                 weight,
                 symmetry.orbit_of_inputs(),
                 merged[excess[:, chosen].argmin(axis=0)],
+                None if seed is None else symmetry.columns(seed[members]),
             ),
             np.where(pairs, np.exp(-exponent), 0.0),
             offset=offset,
@@ -354,13 +371,12 @@ def _solve(
             time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
             progress=progress,
         )
-        found = _named(columns, symmetry, "interior point")
-        return replace(found, matrix=found.matrix[merged])
+        return of_columns(columns)
 
-    found = run(task.epsilon / factor, tolerance, progress)
+    found = run(task.epsilon / factor, tolerance, tell_spanner)
     if factor > 1:
         # The same pairs at full epsilon are a subset of all constraints: their optimum bounds the true one.
-        bound = run(task.epsilon, max(tolerance, RELAXED_TOLERANCE), None).last.bound
+        bound = run(task.epsilon, max(tolerance, RELAXED_TOLERANCE), lambda *_: None).last.bound
         method = f"{found.method}, spanner of {plural(pairs.sum() // 2, 'pair')} and dilation {factor:.4f}"
         found = replace(found, last=replace(found.last, bound=bound), method=method, stopped="spanner")
     return _or_known(found, known, tolerance)
@@ -378,76 +394,21 @@ def _or_known(found: Solution, known: Solution, tolerance: float) -> Solution:
     """Return the better one of two matrices, with the better bound."""
     bound = max(found.last.bound, known.last.bound)
     if known.last.objective < found.last.objective:
-        found = replace(found, matrix=known.matrix, method=known.method)
+        found = replace(found, matrix=known.matrix, method=known.method, kept=known.kept)
     objective = min(found.last.objective, known.last.objective)
     last = replace(found.last, objective=objective, bound=bound)
     return replace(found, last=last, stopped="optimal" if last.gap <= tolerance else found.stopped)
 
 
-def _check_memory(needed: float, task: _Task, advice: str) -> None:
-    """Raise an error if a problem takes too much memory."""
+def _check_memory(needed: float, task: Task, advice: str) -> float:
+    """Return the bytes that a problem takes; raise an error if they are too many."""
     if needed > MEMORY:
         size = f"{len(task.inputs)} inputs and {len(task.outputs)} outputs"
         raise InvalidInputError(f"{size} would take {needed / 1e9:.0f} GB of memory; {advice}")
+    return needed
 
 
 def _along(sites: Sites) -> FloatArray:
     """Return the coordinate of the sites that has the largest range: the last one of equal ones, as grids are."""
     reverse = sites.xy[:, ::-1]
     return np.asarray(reverse[:, np.argmax(np.ptp(reverse, axis=0))])
-
-
-def _first(task: _Task, seed: FloatArray | None, measure: Callable[[Channel], float]) -> Solution:
-    """Return the seed, if it is private, or the best matrix whose rows are all equal if that costs less."""
-    found = _one_report_for_all(task)
-    if seed is None or not (objective := task.objective(seed)) < found.last.objective:
-        return found
-    if not measure(Channel(task.inputs, task.outputs, seed)) <= task.epsilon:
-        return found
-    return replace(
-        found, matrix=seed, last=replace(found.last, objective=objective), method="the channel at the start"
-    )
-
-
-def _one_report_for_all(task: _Task) -> Solution:
-    """Return the best matrix whose rows are all equal."""
-    cost = task.cost
-    least = cost.min(axis=1)
-    offset = float(task.mass @ least)
-    excess = cost - least[:, None]
-    expected = task.mass @ excess
-    best = int(np.argmin(expected))
-    row = np.zeros(len(task.outputs))
-    row[best] = 1.0
-    objective = offset + float(expected[best])
-    # Every row is at least exp(-epsilon * distance) times the row of any one site.
-    some = np.argsort(-task.mass, kind="stable")[:WITNESSES]
-    damped = (task.mass * np.exp(-task.epsilon * task.apart[some])) @ excess
-    bound = offset + float(damped.min(axis=1).max())
-    last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
-    return Solution(np.broadcast_to(row, cost.shape), last, "one report for all", "optimal")
-
-
-def _cheap_candidate(task: _Task, prior: Prior) -> tuple[FloatArray, str]:
-    """Return the matrix of least loss among those of cheap mechanisms, remapped, and its name."""
-    best, name = _one_report_for_all(task).matrix, "one report for all"
-    for channel, mechanism in _mechanisms(task, prior):
-        matrix = (channel @ bayes_remap(channel, prior, loss=task.loss, outputs=task.outputs)).matrix
-        if task.objective(matrix) < task.objective(best):
-            best, name = matrix, f"{mechanism} and Bayes remap"
-    return best, name
-
-
-def _mechanisms(task: _Task, prior: Prior) -> list[tuple[Channel, str]]:
-    """Return the cheap mechanisms that exist for this task, with their names."""
-    inputs, epsilon, distance = task.inputs, task.epsilon, task.distance
-    found = [(exponential(inputs, inputs, epsilon=epsilon, distance=distance), "exponential mechanism")]
-    if isinstance(inputs, Grid) and distance is euclidean:
-        found.append((discretise(PlanarLaplace(epsilon), inputs), "planar Laplace"))
-    if len(inputs) <= EXPOST_INPUTS:
-        # ExPost does not exist for a loss that differs between inputs at distance 0.
-        with suppress(InvalidInputError):
-            found.append(
-                (expost(prior, epsilon=epsilon, outputs=task.outputs, loss=task.loss, distance=distance), "ExPost")
-            )
-    return found

@@ -46,7 +46,7 @@ from geoind.optimal.block_program import BlockProgram, Blocks
 from geoind.optimal.blocks import BlockMethod
 from geoind.optimal.cones import nearest_pairs
 from geoind.optimal.extension import private_matrix
-from geoind.optimal.interior import Iterate, Solution
+from geoind.optimal.interior import Solution
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.parallel import Threads
 
@@ -86,8 +86,8 @@ def memory_of(inputs: int, outputs: int, size: int) -> float:
     """Return the bytes that neighbourhoods of this size take: blocks, band and dense matrices."""
     size = min(size, inputs)
     entries, dense = outputs * size, inputs * max(inputs, outputs)
-    # Factors and inverses; active pairs with what a step computes of them, followers. Dense: ratios, costs, the best
-    # matrix, and what is temporary.
+    # Factors and inverses; active pairs with what a step computes of them, followers. Dense: ratios, costs, the
+    # best matrix, and what is temporary.
     return 8.0 * (2.2 * entries * size + 400 * entries + 3.4 * dense)
 
 
@@ -106,7 +106,7 @@ def bracket(
     tolerance: float,
     deadline: float,
     memory: float,
-    progress: Callable[[Iterate], None] | None,
+    progress: Callable[[Solution], None],
 ) -> Solution:
     """Return a channel and a bound whose relative gap is within the tolerance, or the best in time and memory.
 
@@ -132,8 +132,8 @@ def bracket(
         A constant of the objective.
     tolerance, deadline, memory : float
         Relative gap; time of `perf_counter`; bytes.
-    progress : callable, optional
-        Called with an `Iterate` after each iteration.
+    progress : callable
+        Called with the best channel before each size of the neighbourhoods and after each iteration.
     """
     began = time.perf_counter()
     best = start
@@ -158,11 +158,12 @@ def bracket(
             seconds=time.perf_counter() - began,
         )
         best = replace(best, last=last)
-        if progress is not None:
-            progress(last)
+        progress(best)
 
     with threads_for_blocks(n) as team:
         while True:
+            best = replace(best, last=replace(best.last, memory=memory_of(n, outputs, size)))
+            progress(best)
             around = _Neighbourhoods(
                 mass, cost, distances(), reference, epsilon, largest_exponent, size, along, team
             )

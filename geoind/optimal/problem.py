@@ -5,16 +5,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_positive
 from geoind.channels.channel import Channel
 from geoind.channels.extended import ExtendedMatrix
+from geoind.channels.priors import Prior
+from geoind.channels.rows import Rows, parts_of
+from geoind.distances import Distance, euclidean, manhattan
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
-from geoind.space.sites import Sites, same_sites
+from geoind.space.sites import Grid, Sites, same_sites
 
-__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise", "moved_to"]
+__all__ = [
+    "YARDSTICK",
+    "Certificate",
+    "OptimalChannel",
+    "Task",
+    "as_loss",
+    "as_metric",
+    "as_task",
+    "ends_of",
+    "keep_promise",
+    "moved_to",
+]
 
 YARDSTICK = 1e-7
 """Gaps are relative to the objective, or to this fraction of its largest possible value where that is more."""
+METRICS = euclidean, manhattan
+"""Distances whose triangle inequality need not be checked: that takes n^3 operations."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +98,66 @@ class OptimalChannel(Channel):
         object.__setattr__(self, "certificate", certificate)
 
 
+@dataclass(frozen=True)
+class Task:
+    """The program: minimise sum mass cost K over the matrices K with ratios of at most exp(epsilon apart)."""
+
+    inputs: Sites
+    outputs: Sites
+    mass: FloatArray
+    epsilon: float
+    distance: Distance
+    loss: Distance
+    everywhere: Grid | None = None
+    """The inputs, if the constraints are those of the interpolated matrix."""
+
+    @property
+    def ends(self) -> tuple[Sites, Sites]:
+        """Inputs and outputs."""
+        return self.inputs, self.outputs
+
+    @property
+    def triangles(self) -> bool:
+        """Whether the distances are known to satisfy the triangle inequality."""
+        return self.distance in METRICS
+
+    @property
+    def apart(self) -> FloatArray:
+        """The distances of the inputs, computed and checked at each call: those of a city take a gigabyte."""
+        return as_metric(self.distance(self.inputs.xy, self.inputs.xy), len(self.inputs))
+
+    @property
+    def cost(self) -> FloatArray:
+        """The loss of each output at each input, likewise."""
+        return as_loss(self.loss(self.inputs.xy, self.outputs.xy), (len(self.inputs), len(self.outputs)))
+
+    def objective(self, matrix: Rows) -> float:
+        """Return the expected loss of a matrix."""
+        cost, parts = self.cost, parts_of(matrix)
+        return float(sum(self.mass[part] @ np.einsum("xz,xz->x", rows, cost[part]) for part, rows in parts))
+
+
+def as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> Task:
+    """Return the program of least loss, with sites and epsilon checked."""
+    inputs, outputs = ends_of(prior, outputs, loss=loss, distance=distance)
+    return Task(inputs, outputs, prior.mass, as_positive(epsilon, "epsilon"), distance, loss)
+
+
+def ends_of(prior: Prior, outputs: Sites | None, **distances: Distance) -> tuple[Sites, Sites]:
+    """Return the inputs and the outputs of a problem, whose parts have the right types."""
+    if not isinstance(prior, Prior):
+        raise InvalidInputError(f"prior must be a Prior, got {type(prior).__name__}")
+    if outputs is not None and not callable(getattr(outputs, "nearest", None)):
+        raise InvalidInputError(f"outputs must be a Grid or Places, got {type(outputs).__name__}")
+    for name, distance in distances.items():
+        if not callable(distance):
+            raise InvalidInputError(f"{name} must be a function of two lists of points, got {distance!r:.50}")
+    return prior.sites, prior.sites if outputs is None else outputs
+
+
 def as_metric(apart: FloatArray, n: int) -> FloatArray:
     """Return an (n, n) matrix of distances between inputs that is finite, symmetric and 0 on its diagonal."""
+    apart = as_floats(apart, "distance")
     if apart.shape != (n, n):
         raise SitesMismatchError(f"distance must give a matrix of shape {(n, n)}, got {apart.shape}")
     if not ((apart >= 0) & (apart < np.inf)).all():
@@ -97,6 +171,7 @@ def as_metric(apart: FloatArray, n: int) -> FloatArray:
 
 def as_loss(cost: FloatArray, shape: tuple[int, int], name: str = "loss") -> FloatArray:
     """Return a matrix of finite losses, one row for each input and one column for each output."""
+    cost = as_floats(cost, name)
     if cost.shape != shape:
         raise SitesMismatchError(f"{name} must give a matrix of shape {shape}, got {cost.shape}")
     if not np.isfinite(cost).all():
@@ -127,14 +202,14 @@ def keep_promise(
     return channel, measured
 
 
-def moved_to(inputs: Sites, outputs: Sites, start: Channel) -> FloatArray:
-    """Return the matrix of a channel, moved to other sites: each input and report to the closest one."""
+def moved_to(inputs: Sites, outputs: Sites, start: Channel) -> Channel:
+    """Return a channel, moved to other sites: each input and report to the closest one."""
     if not isinstance(start, Channel):
         raise InvalidInputError(f"start must be a Channel, got {type(start).__name__}")
     if start.inputs.xy.shape[1] != inputs.xy.shape[1] or start.outputs.xy.shape[1] != outputs.xy.shape[1]:
         raise SitesMismatchError("start must have sites with as many coordinates as the prior and the outputs")
     if same_sites(start.inputs, inputs) and same_sites(start.outputs, outputs):
-        return start.matrix
+        return start
     columns = np.zeros((len(outputs), len(inputs)))
     np.add.at(columns, outputs.nearest(start.outputs.xy), start.matrix[start.inputs.nearest(inputs.xy)].T)
-    return columns.T
+    return Channel(inputs, outputs, columns.T)

@@ -35,6 +35,14 @@ class Symmetry:
         chosen, size = np.unique(self.outputs.min(axis=0), return_counts=True)
         return chosen, size.astype(np.float64)
 
+    def columns(self, matrix: FloatArray) -> FloatArray:
+        """Return one column for each representative, of the mean of a matrix over the group."""
+        chosen, _ = self.representatives()
+        total = np.zeros((len(chosen), len(matrix)))
+        for image_in, image_out in zip(self.inputs, self.outputs, strict=True):
+            total += matrix[image_in[:, None], image_out[chosen]].T
+        return total / len(self.inputs)
+
     def expand(self, columns: FloatArray) -> FloatArray:
         """Return the invariant (n, m) matrix from one column for each representative."""
         chosen, size = self.representatives()

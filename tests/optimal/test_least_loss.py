@@ -27,17 +27,12 @@ from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import SitesMismatchError, SolverError
 from geoind.optimal import Iterate, OptimalChannel, least_loss
+from geoind.optimal.candidates import cheap_candidate, cheap_mechanisms, one_report_for_all
 from geoind.optimal.cones import Program, merge_classes
 from geoind.optimal.interior import minimise
-from geoind.optimal.least_loss import (
-    _cheap_candidate,
-    _mechanisms,
-    _one_report_for_all,
-    _solve,
-    _Task,
-)
+from geoind.optimal.least_loss import _solve
 from geoind.optimal.newton import NewtonSystem
-from geoind.space.sites import Sites
+from geoind.optimal.problem import Task, as_task
 from tests.trials import trials
 
 REFERENCE = {
@@ -311,6 +306,8 @@ def test_a_gap_is_relative_to_the_objective_or_to_the_yardstick() -> None:
         {"tolerance": 0},
         {"tolerance": 1},
         {"tolerance": math.nan},
+        {"dilation": math.nan},
+        {"dilation": math.inf},
         {"time_limit": 0},
         {"time_limit": math.nan},
         {"time_limit": "60"},
@@ -322,27 +319,17 @@ def test_an_invalid_tolerance_limit_or_callback_is_an_error(wrong: dict[str, Any
         min_loss_given_epsilon(skewed(2), epsilon=1, **wrong)
 
 
-def as_task(
-    prior: Prior,
-    epsilon: float,
-    outputs: Sites | None = None,
-    loss: Distance = euclidean,
-    distance: Distance = euclidean,
-) -> _Task:
-    return _Task(prior.sites, outputs or prior.sites, prior.mass, epsilon, distance, loss)
-
-
-def task(seed: int, side: int = 3, epsilon: float = 0.01) -> _Task:
+def task(seed: int, side: int = 3, epsilon: float = 0.01) -> Task:
     rng = np.random.default_rng(seed)
     grid = Grid(0, 0, cell=100, columns=side, rows=side)
-    return as_task(Prior(grid, rng.dirichlet(np.ones(side * side))), epsilon)
+    return as_task(Prior(grid, rng.dirichlet(np.ones(side * side))), epsilon, None, euclidean, euclidean)
 
 
 @given(st.integers(0, 1000), st.floats(-4, -1))
 @settings(max_examples=trials(15), deadline=None, derandomize=True)
 def test_one_report_for_all_brackets_the_optimum(seed: int, epsilon: float) -> None:
     problem = task(seed, 2, 10**epsilon)
-    ignorant = _one_report_for_all(problem)
+    ignorant = one_report_for_all(problem)
     best = _solve(problem, tolerance=1e-7).last
     assert ignorant.last.bound <= best.objective * (1 + 1e-9) + 1e-12
     assert best.bound <= ignorant.last.objective * (1 + 1e-9)
@@ -362,7 +349,7 @@ def test_one_report_of_loss_zero_for_all_is_proven_at_once() -> None:
     for outputs in (1, 4):
         cost = rng.uniform(1, 5, (9, outputs))
         cost[:, 0] = cost.min(axis=1)
-        found = _one_report_for_all(as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
+        found = one_report_for_all(as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
         assert found.last.gap == 0
         assert found.last.objective == pytest.approx(prior.mass @ cost[:, 0])
         assert (found.matrix[:, 0] == 1).all()
@@ -432,7 +419,7 @@ def test_every_solution_is_strictly_private_and_has_its_method() -> None:
     assert found.method == "interior point"
     assert found.last.objective == pytest.approx(problem.objective(found.matrix), rel=1e-9)
     grid = Grid(0, 0, cell=100, columns=3, rows=3)
-    even = as_task(Prior.uniform(grid), 0.01)
+    even = as_task(Prior.uniform(grid), 0.01, None, euclidean, euclidean)
     assert _solve(even, tolerance=1e-7).method == "interior point, 8 symmetries"
 
 
@@ -476,7 +463,7 @@ SKEWED = Prior(GRID, np.random.default_rng(1).dirichlet(np.ones(30)))
 )
 def test_the_cheap_candidate_keeps_the_promise_and_is_not_far_off(loss: Distance, distance: Distance) -> None:
     problem = as_task(SKEWED, 0.01, None, loss, distance)
-    matrix, name = _cheap_candidate(problem, SKEWED)
+    matrix, name = cheap_candidate(problem, SKEWED)
     assert tight_epsilon(Channel(GRID, GRID, matrix), distance) <= 0.01 * (1 + 1e-9)
     best = _solve(problem, tolerance=1e-7).last.objective
     assert best * (1 - 1e-9) <= problem.objective(matrix) <= 1.8 * best
@@ -494,7 +481,7 @@ def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
     sites: Grid | Places, distance: Distance
 ) -> None:
     prior = Prior(sites, SKEWED.mass)
-    found = _mechanisms(as_task(prior, 0.01, distance=distance), prior)
+    found = cheap_mechanisms(as_task(prior, 0.01, None, euclidean, distance), prior)
     assert all(tight_epsilon(channel, distance) <= 0.01 * (1 + 1e-9) for channel, _ in found)
     # Planar Laplace exists for grids and the Euclidean distance only.
     laplace = {"planar Laplace"} if isinstance(sites, Grid) and distance is euclidean else set()
@@ -502,8 +489,8 @@ def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
 
 
 def test_where_one_report_is_best_it_is_the_candidate() -> None:
-    problem = as_task(SKEWED, 1e-9)
-    matrix, name = _cheap_candidate(problem, SKEWED)
+    problem = as_task(SKEWED, 1e-9, None, euclidean, euclidean)
+    matrix, name = cheap_candidate(problem, SKEWED)
     assert problem.objective(matrix) == pytest.approx((SKEWED.mass @ problem.cost).min(), rel=1e-6)
     assert (np.ptp(matrix, axis=0) < 1e-6).all()
     assert name

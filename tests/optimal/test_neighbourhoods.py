@@ -154,7 +154,13 @@ def test_neighbourhoods_grow_until_the_gap_is_met() -> None:
     assert_bracket(best, exact)
     assert best.certificate.gap <= 1e-3
     assert "neighbourhoods of 9 inputs" not in best.certificate.method
-    assert len(seen) == best.certificate.iterations
+    assert {one.iteration for one in seen} == set(range(best.certificate.iterations + 1))
+    # The memory of larger neighbourhoods is stated before their first iteration.
+    for earlier, one in pairwise(seen):
+        assert one.memory >= earlier.memory
+        assert (one.memory > earlier.memory) == (one.iteration == earlier.iteration)
+    assert seen[0].iteration == 0
+    assert seen[-1].memory > seen[0].memory > 0
     assert all(one.bound <= exact * (1 + 1e-9) and one.objective >= exact * (1 - 1e-9) for one in seen)
     assert all(one.gap >= other.gap for one, other in pairwise(seen))
 

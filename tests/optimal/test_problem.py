@@ -2,17 +2,27 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geoind import Channel, Grid, Places, Prior, expected_loss, min_loss_given_epsilon, tight_epsilon
+from geoind import (
+    Channel,
+    Grid,
+    Places,
+    Prior,
+    expected_loss,
+    max_adversary_error_given_loss,
+    min_loss_given_epsilon,
+    tight_epsilon,
+)
 from geoind.arrays import FloatArray
 from geoind.distances import Distance, discrete, euclidean, manhattan
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.optimal import least_loss
+from geoind.optimal import expost, least_loss, min_loss_given_adversary_error
 from geoind.optimal.problem import as_loss, as_metric, keep_promise
 from tests.trials import trials
 
@@ -128,3 +138,67 @@ def test_the_certificate_has_the_cost_of_the_repair(monkeypatch: pytest.MonkeyPa
     # Before the repair the objective was better than any that keeps the promise; after it, it is not.
     assert found.objective - found.repair < honest.bound < honest.objective < found.objective * (1 + 1e-9)
     assert 0 < found.repair < 0.01 * found.objective
+
+
+SOLVERS: list[Callable[..., Any]] = [
+    partial(min_loss_given_epsilon, epsilon=0.01),
+    partial(min_loss_given_epsilon, epsilon=0.01, tolerance=0.02),
+    partial(max_adversary_error_given_loss, max_loss=10),
+    partial(min_loss_given_adversary_error, min_error=0),
+    partial(expost, epsilon=0.01),
+]
+by_every_solver = pytest.mark.parametrize("solve", SOLVERS, ids=lambda solve: solve.func.__name__)
+
+
+@by_every_solver
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"outputs": []}, "outputs must be a Grid or Places, got list"),
+        ({"outputs": GRID.xy}, "outputs must be a Grid or Places, got ndarray"),
+        ({"outputs": Places([[1.0, 2.0, 3.0]])}, "same number of coordinates"),
+        ({"loss": "euclidean"}, "loss must be a function"),
+        ({"loss": lambda a, b: [["near"] * len(b)] * len(a)}, "loss must be numbers"),
+        ({"loss": lambda a, b: np.full((len(a), len(b)), np.nan)}, "loss must be finite"),
+    ],
+)
+def test_a_problem_with_wrong_parts_is_an_error(
+    solve: Callable[..., Any], wrong: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        solve(Prior.uniform(GRID), **wrong)
+
+
+@by_every_solver
+def test_a_problem_without_a_prior_is_an_error(solve: Callable[..., Any]) -> None:
+    with pytest.raises(InvalidInputError, match="prior must be a Prior, got Grid"):
+        solve(GRID)
+
+
+@by_every_solver
+@pytest.mark.parametrize(
+    "prior",
+    [
+        Prior.uniform(Grid(0, 0, cell=100, columns=1, rows=1)),
+        Prior(Places([[0, 0], [0, 0]]), [0.5, 0.5]),
+        Prior(Places([[0, 0], [0, 0], [100, 0]]), [0.2, 0.3, 0.5]),
+    ],
+    ids=["single", "equal", "two equal"],
+)
+def test_single_and_equal_sites_are_problems_too(solve: Callable[..., Any], prior: Prior) -> None:
+    channel = solve(prior)
+    assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
+    np.testing.assert_allclose(channel.matrix[0], channel.matrix[:2][-1], atol=1e-9)
+
+
+def test_no_place_no_mass_and_no_cell_are_errors() -> None:
+    with pytest.raises(InvalidInputError, match="at least one place"):
+        Places(np.empty((0, 2)))
+    for mass in (np.zeros(9), np.full(9, np.nan)):
+        with pytest.raises(InvalidInputError, match="mass must"):
+            Prior(GRID, mass)
+        with pytest.raises(InvalidInputError, match="counts must"):
+            Prior.from_counts(GRID, mass)
+    for columns, rows in ((0, 3), (3, 0), (-1, 3)):
+        with pytest.raises(InvalidInputError, match="positive whole number"):
+            Grid(0, 0, cell=100, columns=columns, rows=rows)
