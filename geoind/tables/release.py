@@ -305,15 +305,15 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
         level = epsilon * radius + off_site_level(mechanism)
         return PersonTotal(reports=1, epsilon=epsilon, level=level, radius=radius, delta=0.0)
     from geoind.accounting.accountant import level_of_reports
-    from geoind.mechanisms.spherical import SphericalLaplace
+    from geoind.traces.methods import Independent
 
     epsilon = reports * float(mechanism.epsilon) if costs is None else _sum_of(costs)
+    if costs is not None and (recipe.zones is not None or not isinstance(recipe.method, Independent)):
+        # What a session asks depends on its answers, and the accountant is for reports that are fixed beforehand.
+        # Only the sum bounds the loss (docs/explanations/budgets.md), and tests are no Laplace reports.
+        return PersonTotal(reports=reports, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
     try:
-        if costs is None:
-            level = level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
-        else:
-            parts: list[tuple[Mechanism, int]] = [(SphericalLaplace(e), n) for e, n in costs.items() if e > 0]
-            level = min(epsilon * radius, level_of_reports(parts, radius=radius, delta=delta)) if parts else 0.0
+        level = level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
     except (InvalidInputError, NotImplementedError, TypeError):  # a mechanism of one's own
         return PersonTotal(reports=reports, epsilon=epsilon)
     return PersonTotal(reports=reports, epsilon=epsilon, level=level, radius=radius, delta=delta)
