@@ -263,6 +263,7 @@ def test_a_total_that_does_not_hide_the_busiest_person_is_refused_with_the_remed
         released(given, person="who", epsilon=0.01, **options)
     assert [remedy for remedy in remedies if remedy not in str(caught.value)] == []
     accepted = str(caught.value).rpartition("`allow_total=")[2].rstrip("`")
+    assert float(accepted) == pytest.approx(0.21)
     assert released(given, person="who", epsilon=0.01, allow_total=float(accepted), **options)[0].reports == 24
     with pytest.raises(InvalidInputError, match="do not hide the person"):
         released(given, person="who", epsilon=0.01, allow_total=0.2, **options)
