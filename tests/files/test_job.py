@@ -57,9 +57,9 @@ def test_bad_requests_are_refused_and_nothing_is_written(
 def test_an_output_without_a_known_suffix_names_those_that_are_written_and_not_the_format_of_the_input(
     tables: Path,
 ) -> None:
-    for options in ({}, {"reading": Reading(format="csv")}):
+    for reading in (None, Reading(format="csv")):
         with pytest.raises(InvalidInputError, match=r"'out\.xyz' must end in one of \.csv, .*\.shp$"):
-            obfuscate_file(tables / "a.csv", tables / "out.xyz", person=EACH_ROW, epsilon=0.01, **options)
+            obfuscate_file(tables / "a.csv", tables / "out.xyz", person=EACH_ROW, epsilon=0.01, reading=reading)
 
 
 def test_the_sidecar_has_the_promise_and_neither_key_nor_truth(tmp_path: Path) -> None:
