@@ -238,7 +238,7 @@ def test_the_total_of_a_trace_has_all_that_a_session_asks_for(method: Any, rows:
 
 
 @pytest.mark.parametrize("options", [{"person": EACH_ROW}, {"person": "who"}, {"person": "who", "time": "at"}])
-def test_a_table_without_rows_has_a_record_of_nobody(options: dict[str, Any]) -> None:
+def test_a_table_without_rows_has_a_record_of_no_person(options: dict[str, Any]) -> None:
     given = table_of(0, who=pa.array([], pa.string()), at=pa.array([], pa.float64()))
     for order in ("keep",) if "time" in options else ("raise", "shuffle", "keep"):
         release, [made] = released(given, order=order, **options)
