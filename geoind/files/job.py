@@ -412,7 +412,7 @@ class _File:
             for row, reason in problems.items():
                 bad = batch.slice(row, 1)
                 try:
-                    record = json.dumps(bad.to_pylist()[0], default=str, ensure_ascii=False)
+                    record = json.dumps(bad.to_pylist()[0], default=_as_text, ensure_ascii=False)
                 except (OverflowError, ValueError):
                     # A value that Python does not know, such as the year 10000.
                     record = str(bad)
@@ -485,6 +485,11 @@ def _made(
     left_out = list(dict.fromkeys(name for file in files.values() for name in file.table.left_out))
     rejected = sum(file.rejected for file in files.values())
     return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.charged)
+
+
+def _as_text(value: object) -> str:
+    """Return the text of a value that JSON does not have: of bytes, such as a geometry in WKB, their digits."""
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:

@@ -1,6 +1,7 @@
 """One file: what is refused before a charge, what is never written over, and what its record has."""
 
 import io
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 from geoind import EACH_ROW, InvalidInputError, Ledger, obfuscate_file
 from geoind.files import Reading
@@ -210,3 +212,13 @@ def test_a_bad_row_with_a_value_that_python_does_not_know_is_rejected_with_its_r
     done = obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.csv", rejects=tmp_path / "bad", **job)
     assert (done.reports, done.rejected) == (1, 1)
     assert "latitude must be between" in (tmp_path / "bad").read_text()
+
+
+def test_a_rejected_geometry_can_be_read_again(tmp_path: Path) -> None:
+    street = shapely.LineString([(2.3, 48.8), (2.4, 48.9)])
+    points = [shapely.Point(2.3, 48.8), street]
+    geopandas.GeoDataFrame({"name": ["a", "b"]}, geometry=points, crs=4326).to_file(tmp_path / "in.geojson")
+    out, bad = tmp_path / "out.csv", tmp_path / "bad"
+    obfuscate_file(tmp_path / "in.geojson", out, person=EACH_ROW, epsilon=0.01, rejects=bad)
+    record = json.loads(json.loads(bad.read_text())["record"])
+    assert shapely.from_wkb(record["geometry"]) == street
