@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import chain
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, NewType, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,17 +28,20 @@ __all__ = [
     "frozen",
 ]
 
-ArrayLike: TypeAlias = npt.ArrayLike
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
+if TYPE_CHECKING:
 
+    class _SupportsArray(Protocol):
+        def __array__(self) -> npt.NDArray[np.generic]: ...
 
-class _SupportsArray(Protocol):
-    def __array__(self) -> npt.NDArray[np.generic]: ...
-
-
-Coordinates: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | _SupportsArray
-"""A sequence of numbers: a list, an array, a column of a frame."""
+    ArrayLike: TypeAlias = npt.ArrayLike
+    Coordinates: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | _SupportsArray
+    """A sequence of numbers: a list, an array, a column of a frame."""
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+    IntArray: TypeAlias = npt.NDArray[np.int64]
+else:
+    # help() shows these names; numpy's ArrayLike is a union of 350 characters.
+    ArrayLike, Coordinates = NewType("ArrayLike", object), NewType("Coordinates", object)
+    FloatArray, IntArray = NewType("FloatArray", np.ndarray), NewType("IntArray", np.ndarray)
 
 CACHED = 8192
 """Rows that are checked together."""

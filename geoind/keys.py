@@ -138,7 +138,8 @@ def key_of_place(secret: bytes, number: int) -> bytes:
 
 def _checked(secret: object) -> bytes:
     if not isinstance(secret, bytes) or len(secret) != KEY_BYTES:
-        raise InvalidInputError(f"key must be a Key or {KEY_BYTES} bytes")
+        way = ": Key.from_hex reads hexadecimal digits, Key.in_file a file" if isinstance(secret, str) else ""
+        raise InvalidInputError(f"key must be a Key or {KEY_BYTES} bytes{way}")
     return secret
 
 

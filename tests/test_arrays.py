@@ -155,7 +155,7 @@ def test_probabilities_stay_in_their_interval(value: float) -> None:
         as_probabilities([0.5, value])
 
 
-def test_a_frozen_array_is_a_copy_that_nobody_can_write_to() -> None:
+def test_a_frozen_array_is_a_copy_that_cannot_be_written_to() -> None:
     original = np.zeros(3)
     copy = frozen(original)
     original[0] = 1

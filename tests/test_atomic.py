@@ -126,7 +126,7 @@ def test_standard_output_is_through_when_the_context_ends(tmp_path: Path, monkey
         assert (tmp_path / "out").read_bytes() == b"lon,lat"
 
 
-def test_what_appears_is_whole_and_on_the_disk_although_nobody_closed_it(
+def test_what_appears_is_whole_and_on_the_disk_although_it_was_not_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: set[int] = set()
@@ -175,7 +175,7 @@ def test_after_an_error_every_file_is_closed_and_the_error_is_the_one_there_was(
             opened.extend([delivery.open(tmp_path / "a"), delivery.open("-")])
             for file in opened:
                 file.write(b"lon,lat")
-            # Somebody tidies up.
+            # Another process removes files.
             for aside in tmp_path.iterdir():
                 shutil.rmtree(aside)
             raise ValueError("stop")
@@ -198,7 +198,7 @@ def test_a_file_to_write_can_be_read_again_before_it_appears(tmp_path: Path) -> 
             assert file.read() == b"lat"
 
 
-def test_a_folder_that_somebody_else_makes_meanwhile_is_taken(
+def test_a_folder_that_another_process_makes_meanwhile_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = tmp_path / "made"

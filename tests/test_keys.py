@@ -93,6 +93,12 @@ def test_a_secret_is_32_bytes() -> None:
             as_key(secret)  # type: ignore[arg-type]
 
 
+def test_the_error_for_a_key_as_text_names_what_reads_text() -> None:
+    with pytest.raises(InvalidInputError, match=r"Key\.from_hex") as caught:
+        Key(SECRET.hex())  # type: ignore[arg-type]
+    assert SECRET.hex() not in str(caught.value)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX has such modes")
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602, 0o777])
 def test_a_key_file_that_others_can_read_or_write_is_refused(mode: int, tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_swapping_by_position_is_impossible(places: tuple[object, ...]) -> None:
     ],
     ids=lambda frame: type(frame).__name__,
 )
-def test_a_frame_is_told_the_way_that_then_works(frame: Any) -> None:
+def test_the_error_for_a_frame_names_the_call_that_then_works(frame: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"import geoind\.adapters\.geopandas, then df\.geoind\.obfuscate"):
         obfuscate(frame)  # type: ignore[call-overload]
     importlib.import_module("geoind.adapters.geopandas")
@@ -296,13 +296,13 @@ def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
 def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float | list[float]) -> None:
     purse = Purse()
     persons: list[Any] = [5, np.int64(5), np.full(np.size(lat), 5)]
-    nobody: list[Any] = [5.0, b"ana"[: np.size(lat)], object(), [["ana"]] * np.size(lat)]
+    no_names: list[Any] = [5.0, b"ana"[: np.size(lat)], object(), [["ana"]] * np.size(lat)]
     place: dict[str, Any] = {"lat": lat, "lon": lat, "epsilon": 0.01, "ledger": purse}
     for person in persons:
         obfuscate(**place, person_id=person)
     paid = purse.notes.copy()
     assert len(paid) == 3
-    for person in nobody:
+    for person in no_names:
         with pytest.raises(InvalidInputError, match="person_id must be text or a whole number"):
             obfuscate(**place, person_id=person)
     assert purse.notes == paid

@@ -101,6 +101,15 @@ def test_every_public_name_is_documented(place: str) -> None:
     assert [name for name, value in callables(place).items() if not inspect.getdoc(value)] == []
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_help_shows_the_names_of_array_types_and_not_what_they_are_made_of(place: str) -> None:
+    for name, value in callables(place).items():
+        parts = list(vars(value).values()) if inspect.isclass(value) else [value]
+        functions = [getattr(part, "__func__", part) for part in parts]
+        shown = [str(inspect.signature(each)) for each in functions if inspect.isfunction(each)]
+        assert [text for text in shown if "_SupportsArray" in text or "float64" in text] == [], name
+
+
 @pytest.fixture(scope="module")
 def shown() -> str:
     """What functions with examples take and return: these examples show it."""

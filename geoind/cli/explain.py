@@ -2,7 +2,7 @@
 
 Print the distance of a report from the true location, the radius that a query must ask for, and how much a report
 changes the odds between two places; with --reports and --delta also the level of several reports together, and the
-noise that several reports of this level need; with --trace what the traces of a file would cost by each method.
+noise that several reports of this level need; with --traces what the traces of a file would cost by each method.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_privacy(parser, several=True)
     group = parser.add_argument_group("before traces are released")
     text = "a GeoLife folder, SNAP check-ins or a table: cost and error of each method on it; nothing is written"
-    option(group, "--trace FILE", text)
+    option(group, "--traces FILE", text)
     option(group, "--columns PERSON,TIME,LAT,LON", "of the table [usual names]")
     option(parser, "--interest M", "a query asks for everything within this many metres", default=300.0)
     option(parser, "--confidence P", "probability that the query misses nothing", default=0.95)
@@ -64,8 +64,8 @@ def run(options: argparse.Namespace) -> None:
         if None in (options.reports, options.delta, options.level):
             raise InvalidInputError("--reports and --delta go together, with --level and --radius")
         tables |= _several(globe, options.level, options.radius, options.reports, options.delta)
-    columns = columns_of(options, options.trace)
-    lines = [] if options.trace is None else _traces(globe, options.trace, columns, options.radius or RADIUS)
+    columns = columns_of(options, options.traces)
+    lines = [] if options.traces is None else _traces(globe, options.traces, columns, options.radius or RADIUS)
     print(f"epsilon = {globe.epsilon:.6g} per metre{chosen}")
     for title, rows in tables.items():
         print(f"\n{title}")

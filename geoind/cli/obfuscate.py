@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Google's Records.json and Timeline.json, ...; - is standard input; several files or folders make a folder"
     )
     option(parser, "sources IN", text, nargs="+")
-    option(parser, "target OUT", "a file of any of these formats; - is standard output")
+    option(parser, "target OUT", "a file of these formats, except GeoLife's and Google's; - is standard output")
     add_privacy(parser, reports=True, several=True)
     _add_declarations(parser)
     add_reading(parser, "where the locations are")
@@ -87,26 +87,34 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("people who move")
     text = "these columns make traces of the rows, in order of time; with --person-per-file only TIME"
     option(group, "--trace PERSON,TIME", text, dest="time")
-    text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
+    text = (
+        "sparse: a step is free while the person stays; switching: as sparse, but fresh noise in hours of many "
+        "moves; predictive: a step near the prediction costs a test; independent: fresh noise at every step "
+        "[switching]"
+    )
     option(group, "--method switching|sparse|predictive|independent", text)
-    text = "at most this level within this radius per hour, and what was not spent in 24 hours; such as 2/200/hour"
+    text = (
+        "a person spends at most this level within this radius per hour, such as 2/200/hour; what is not "
+        "spent is saved for up to 24 hours"
+    )
     option(group, "--rate LEVEL/RADIUS/hour", text)
     text = (
-        "a table of homes (person, lat, lon; perhaps margin, epsilon): near a home its zone's centre is reported"
+        "a table of homes (person, lat, lon, optionally margin and epsilon): near a home the centre of its zone "
+        "is reported"
     )
     option(group, "--zones FILE", text)
     text = "key of the zones in all releases, not that of a release: the same home has the same centre"
     option(group, "--zones-key FILE", text)
-    text = (
-        "round times that are released down to multiples of 15min, 30s, 1h or 1d; COLUMN=15min for a kept column"
-    )
-    option(parser, "--time-step STEP", text, action="append", default=[])
-    group = parser.add_argument_group("which columns are released with the reports")
+    group = parser.add_argument_group("what is released with the reports")
     option(
         group, "--keep A,B,C", "these, unchanged [none; of traces person and time]", action="append", default=[]
     )
     text = "if the order of the rows shows where they are: an error, random order (in memory), or as it is"
     option(group, "--order raise|shuffle|keep", text, default="raise")
+    text = (
+        "round times that are released down to multiples of 15min, 30s, 1h or 1d; COLUMN=15min for a kept column"
+    )
+    option(group, "--time-step STEP", text, action="append", default=[])
 
 
 def run(options: argparse.Namespace) -> None:

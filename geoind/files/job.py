@@ -17,8 +17,18 @@ from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
-from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source, refuse_urls
-from geoind.files.writers import check_writable, in_cells, write
+from geoind.files.formats import (
+    READ_ONLY,
+    BadRecord,
+    Kind,
+    Reading,
+    Source,
+    is_known,
+    kind_of,
+    open_source,
+    refuse_urls,
+)
+from geoind.files.writers import WRITTEN, check_writable, in_cells, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
@@ -252,12 +262,15 @@ class _File:
     def kinds(self) -> tuple[Kind, Kind]:
         """The formats of both files."""
         chosen, target = self.job.reading.format, Path(self.target)
+        # An archive without another suffix.
+        bare = target.suffix.lower() == ".zip" and not target.with_suffix("").suffix
+        if self.target != STANDARD and not bare and not is_known(target):
+            # `format=` is that of the input.
+            raise InvalidInputError(f"the output {target.name!r} must end in one of {WRITTEN}")
         if self.name == STANDARD and self.target != STANDARD:
             chosen = chosen or kind_of(target).format
         first = kind_of(self.name, chosen)
         usual = "csv" if first.format in READ_ONLY else first.format
-        # An archive without another suffix.
-        bare = target.suffix.lower() == ".zip" and not target.with_suffix("").suffix
         follows = self.target == STANDARD or (bare and usual not in ("parquet", "vector"))
         return first, kind_of(target, usual if follows else None)
 
@@ -399,7 +412,7 @@ class _File:
             for row, reason in problems.items():
                 bad = batch.slice(row, 1)
                 try:
-                    record = json.dumps(bad.to_pylist()[0], default=str, ensure_ascii=False)
+                    record = json.dumps(bad.to_pylist()[0], default=_as_text, ensure_ascii=False)
                 except (OverflowError, ValueError):
                     # A value that Python does not know, such as the year 10000.
                     record = str(bad)
@@ -472,6 +485,11 @@ def _made(
     left_out = list(dict.fromkeys(name for file in files.values() for name in file.table.left_out))
     rejected = sum(file.rejected for file in files.values())
     return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.charged)
+
+
+def _as_text(value: object) -> str:
+    """Return the text of a value that JSON does not have: of bytes, such as a geometry in WKB, their digits."""
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:

@@ -216,7 +216,8 @@ def _promise_lines(record: ReleaseRecord) -> list[str]:
     radius = record.radius or math.log(4) / record.epsilon
     level = record.epsilon * radius
     factor = "more than 10^6" if level > math.log(MOST_FACTOR) else f"{math.exp(level):.3g} at most"
-    lines.append(f"Within {radius:.4g} m a report changes the odds between two places by a factor of {factor}.")
+    change = "a report changes" if record.session is None else "all reports of a person together change"
+    lines.append(f"Within {radius:.4g} m {change} the odds between two places by a factor of {factor}.")
     if record.mechanism == "SphericalLaplace" and record.session is None:
         # With the lattice, which moves a report more than the noise does if epsilon is large.
         reach = SphericalLaplace(record.epsilon, decimals=record.decimals).reach(0.95)

@@ -109,7 +109,7 @@ def test_a_channel_without_symmetry_is_dominated_also_on_changing_pairs() -> Non
         assert delta_bounds(channel, reports=4, radius=1, level=level)[0] <= worst
 
 
-def test_a_channel_that_betrays_its_input_tells_how_often() -> None:
+def test_a_channel_that_reveals_its_input_has_the_level_of_how_often() -> None:
     line = Grid(0, 0, cell=1, columns=2, rows=1)
     channel = Channel(line, line, [[0.9, 0.1], [1.0, 0.0]])
     lower, upper = delta_bounds(channel, reports=5, radius=1, level=50.0)
@@ -128,7 +128,7 @@ def test_channels_that_tell_everything_or_nothing(matrix: list[list[float]], lev
         assert found == (level, level)
 
 
-def test_a_channel_of_one_input_tells_nothing() -> None:
+def test_a_channel_of_one_input_reveals_nothing() -> None:
     here, there = (Grid(0, 0, cell=1, columns=columns, rows=1) for columns in (1, 2))
     assert level_of_reports(Channel(here, there, [[0.5, 0.5]]), reports=5, radius=1, delta=1e-5) == 0
 

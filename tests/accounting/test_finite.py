@@ -45,7 +45,7 @@ def test_delta_is_zero_exactly_from_the_channels_own_level_on() -> None:
     assert tight_delta(channel, level=channel.epsilon * 100 * 0.99, radius=100) > 1e-4
 
 
-def test_a_discretised_mechanism_tells_less_than_the_continuous_one() -> None:
+def test_a_discretised_mechanism_reveals_less_than_the_continuous_one() -> None:
     noise = PlanarLaplace(0.01)
     for level in (0.0, 0.5):
         finite = tight_delta(discretise(noise, TOWN), level=level, radius=100)

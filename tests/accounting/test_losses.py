@@ -168,7 +168,7 @@ def test_gaussian_losses_on_the_globe_are_the_planes_within_their_bounds(sigma: 
     assert loss.more < 0.05 * loss.ratio
 
 
-def test_the_globe_tells_at_most_what_its_bound_says_and_at_least_its_lower_bound() -> None:
+def test_the_loss_on_the_globe_lies_between_its_bounds() -> None:
     round_earth, plane = globe(30.0, 0.05), laplace(1.5)
     for level in (0.0, 0.7):
         truth = plane.delta(level, above=True)

@@ -153,7 +153,7 @@ def test_a_level_that_names_persons_or_records_leaves_only_if_it_is_kept() -> No
 class Noted(pd.DataFrame):
     """A frame with an attribute of its own."""
 
-    _metadata = ["told"]  # noqa: RUF012
+    _metadata = ["note"]  # noqa: RUF012
 
     @property
     def _constructor(self) -> type:
@@ -167,11 +167,11 @@ def hidden() -> dict[str, pd.DataFrame]:
     twice = pd.concat([FRAME.assign(note=SECRET), FRAME], ignore_index=True)
     under = pd.arrays.IntegerArray(np.frombuffer(SECRET.encode()[:8] * SIZE, "i8").copy(), np.ones(SIZE, bool))
     noted: Any = Noted(FRAME)
-    noted.told = SECRET
-    told = FRAME.assign(**{SECRET: SECRET})
-    told.attrs = {"told": SECRET}
+    noted.note = SECRET
+    with_attrs = FRAME.assign(**{SECRET: SECRET})
+    with_attrs.attrs = {"note": SECRET}
     return {
-        "a column, its name, attrs": told,
+        "a column, its name, attrs": with_attrs,
         "the name of the columns": FRAME.rename_axis(columns=SECRET),
         "a category of the columns": FRAME.set_axis(pd.CategoricalIndex([*FRAME], [*FRAME, SECRET]), axis=1),
         "a category": FRAME.astype({"note": codes}),

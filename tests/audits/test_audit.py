@@ -264,7 +264,7 @@ def test_a_seed_repeats_an_audit_and_another_one_does_not() -> None:
     assert findings(None) != findings(None)
 
 
-def test_a_channel_is_accused_of_what_it_tells_beyond_its_sites_only() -> None:
+def test_a_channel_is_refuted_only_by_what_it_reveals_beyond_its_sites() -> None:
     grid = Grid(-500, -500, cell=100, columns=11, rows=11)
     channel = discretise(PlanarLaplace(EPSILON), grid)
     assert not audit(channel, draws=DRAWS, rng=1).refuted
@@ -282,7 +282,7 @@ def test_a_channel_is_accused_of_what_it_tells_beyond_its_sites_only() -> None:
         (PostProcessed(SphericalLaplace(EPSILON), thousandths), {"places": [[2.35, 48.86]]}),
     ],
 )
-def test_nobody_who_keeps_the_promise_is_accused_and_most_of_it_is_seen(
+def test_a_mechanism_that_keeps_its_promise_is_not_refuted_and_most_of_its_loss_is_found(
     mechanism: Mechanism, options: dict[str, Any]
 ) -> None:
     result = audit(mechanism, draws=DRAWS, rng=1, **options)

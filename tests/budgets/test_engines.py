@@ -81,7 +81,7 @@ def connections(url: str) -> int:
         return int(count)
 
 
-def test_a_ledger_that_nobody_closed_takes_its_connections_with_it(url: str) -> None:
+def test_a_ledger_that_was_not_closed_closes_its_connections_when_it_is_collected(url: str) -> None:
     for _ in range(5):
         Ledger(url, budget=1).charge("ana", 0.001)
     ledger = Ledger(url, budget=1)
@@ -123,7 +123,7 @@ def test_a_ledger_in_memory_is_over_when_it_is_closed() -> None:
 
 @pytest.mark.parametrize(("timeout", "wait", "silence"), [(0.5, 2, 500), (2.5, 3, 2500), (10.0, 10, 10_000)])
 def test_a_server_is_waited_for_as_long_as_was_said(timeout: float, wait: int, silence: int) -> None:
-    engine = open_engine("postgresql://nobody@/nowhere", timeout)
+    engine = open_engine("postgresql://unknown@/nowhere", timeout)
     asked: dict[str, object] = {}
 
     @sqlalchemy.event.listens_for(engine, "do_connect")
@@ -137,8 +137,8 @@ def test_a_server_is_waited_for_as_long_as_was_said(timeout: float, wait: int, s
     assert engine.pool._timeout == timeout  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "postgresql://nobody@/nowhere"])
-def test_no_engine_tells_the_values_of_a_statement_that_failed(url: str) -> None:
+@pytest.mark.parametrize("url", ["sqlite://", "postgresql://unknown@/nowhere"])
+def test_no_error_of_an_engine_quotes_the_values_of_a_statement(url: str) -> None:
     assert open_engine(url, 1.0).hide_parameters
 
 

@@ -184,7 +184,7 @@ def test_a_batch_charges_each_person_once_per_report(url: str) -> None:
         ledger.charge_counts({}, 0.125)
 
 
-def test_a_batch_that_one_person_cannot_pay_charges_nobody(url: str) -> None:
+def test_a_batch_that_one_person_cannot_pay_charges_no_person(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
         ledger.charge("zoe", 1.0)
         crowd = [f"p{number}" for number in range(1200)]  # more than one statement's worth, zoe in the last
@@ -290,7 +290,7 @@ def test_the_table_of_what_a_refilled_budget_adds_up_to_is_right() -> None:
         assert metres == pytest.approx(200 / reports, rel=0.1)
 
 
-def test_a_frame_with_a_column_of_persons_charges_each_once_per_row_or_nobody(url: str) -> None:
+def test_a_frame_with_a_column_of_persons_charges_each_once_per_row_or_none(url: str) -> None:
     import geopandas
 
     import geoind.adapters.geopandas  # noqa: F401
@@ -348,5 +348,5 @@ def test_a_history_says_what_drew_each_report_and_what_it_cost() -> None:
         ledger.charge("ana", SphericalLaplace(0.001), reports=2)
         ledger.charge("ben", PlanarGaussian(5000.0), reports=3)
         entries = [*ledger.history("ana"), *ledger.history("ben")]
-        told = [(entry.epsilon, entry.reports, entry.mechanism) for entry in entries]
-    assert told == [(0.002, 2, "SphericalLaplace(0.001)"), (math.inf, 3, "PlanarGaussian(5000)")]
+        charged = [(entry.epsilon, entry.reports, entry.mechanism) for entry in entries]
+    assert charged == [(0.002, 2, "SphericalLaplace(0.001)"), (math.inf, 3, "PlanarGaussian(5000)")]

@@ -244,7 +244,7 @@ def test_calls_are_accounted_and_refused_before_anything_is_drawn(url: str) -> N
         def further(self, *_: object) -> tuple[int, int]:
             return 2**63, 2**63
 
-    # On the ground a little more is told than in the plane.
+    # On the ground a little more is revealed than in the plane.
     with Ledger(url, budget=promise(LEVEL * 1.001)) as ledger:
         ask: dict[str, Any] = {**HOME, "mechanism": paris, "ledger": ledger, "person_id": "ana", "rng": Watched()}
         for _ in range(3):

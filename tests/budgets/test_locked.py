@@ -132,7 +132,7 @@ COSTS = st.lists(st.sampled_from([0.001, 0.002, 0.004, 0.01]), max_size=12)
 def test_what_allows_all_charges_allows_each_part_of_them(
     name: str, before: list[float], bill: list[float], kept: list[bool]
 ) -> None:
-    """So a step whose dearest charges are reserved is never refused after a question."""
+    """So a step whose largest charges are reserved is never refused after a question."""
     limit = limit_of(BUDGETS[name])
 
     def allowed(costs: list[float]) -> bool:

@@ -24,7 +24,7 @@ LEDGERS = st.integers(0, len(WINDOWS) - 1)
 
 @dataclass
 class Person:
-    """What the model knows of somebody: charges by age, tokens."""
+    """What the model knows of a person: charges by age, tokens."""
 
     charges: list[tuple[float, Fraction]] = field(default_factory=list)
     tokens: set[tuple[str, int, int]] = field(default_factory=set)
@@ -85,7 +85,7 @@ class Model(RuleBasedStateMachine):
         assert left == max(0, BUDGET - known.spent(WINDOWS[ledger]))
 
     @rule(ledger=LEDGERS, epsilon=st.integers(1, 4))
-    def charge_both_or_nobody(self, ledger: int, epsilon: int) -> None:
+    def charge_both_or_none(self, ledger: int, epsilon: int) -> None:
         people = [self.people.setdefault(name, Person()) for name in ("ana", "ben")]
         fits = all(person.spent(WINDOWS[ledger]) + epsilon <= BUDGET for person in people)
         try:
@@ -107,7 +107,7 @@ class Model(RuleBasedStateMachine):
 
     @rule(ledger=LEDGERS, keep=st.sampled_from([None, DAY / 2, DAY, 7 * DAY, 9 * DAY]))
     def prune(self, ledger: int, keep: timedelta | None) -> None:
-        """Changes nothing that counts, whoever prunes."""
+        """Pruning changes no sum, whichever ledger prunes."""
         try:
             self.ledgers[ledger].prune(keep=keep)
         except InvalidInputError:

@@ -52,7 +52,7 @@ def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their
         for factor in (1, 2, 4, 2, 1):
             memory.obfuscate(**HOME, person_id="ana", epsilon=factor * EPSILON, ledger=ledger)
         assert ledger.spent("ana") == pytest.approx(7 * EPSILON)
-    # The token itself tells them apart, in whatever ledger: one that only knew tokens would charge three.
+    # The tokens themselves differ: a ledger that compares nothing else charges three.
     tokens = set()
 
     class Tokens:
@@ -173,7 +173,7 @@ def test_the_meridian_where_a_row_ends_belongs_to_its_last_cell(monkeypatch: pyt
         assert memory._cell(bytes(32), math.nextafter(-180.0, 0), lat)[0] == (row, 0)
 
 
-def test_a_cell_is_a_hundred_metres_wide_unless_told() -> None:
+def test_a_cell_is_a_hundred_metres_wide_by_default() -> None:
     assert SamePlace(secret(1)) == SamePlace(secret(1), cell=100)
 
 

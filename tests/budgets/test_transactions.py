@@ -1,4 +1,4 @@
-"""Who waits for whom: writers for each other, readers for nobody, and what is said when waiting was in vain."""
+"""Transactions: writers wait for each other, readers do not wait, and a timeout is an error."""
 
 import sqlite3
 import threading
@@ -57,7 +57,7 @@ def ledger(path: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def other(path: Path, ledger: Ledger) -> Iterator[sqlite3.Connection]:  # noqa: ARG001
-    """Somebody else's connection to the same file."""
+    """Another connection to the same file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         yield other
 
@@ -82,8 +82,8 @@ def test_readers_wait_for_no_writer(ledger: Ledger, other: sqlite3.Connection, n
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_whoever_writes_says_so_before_reading(ledger: Ledger, statements: list[str], name: str) -> None:
-    """A transaction that has read could not write any more if somebody else did meanwhile."""
+def test_a_transaction_that_writes_locks_before_it_reads(ledger: Ledger, statements: list[str], name: str) -> None:
+    """A transaction that has read could not write any more if another one did meanwhile."""
     WRITES[name](ledger)
     begun = [statement for statement in statements if statement.startswith("BEGIN")]
     assert begun == ["BEGIN IMMEDIATE"]
@@ -111,7 +111,7 @@ def test_an_error_says_what_the_database_said(ledger: Ledger, other: sqlite3.Con
     assert str(caught.value) == said
 
 
-def test_an_error_of_no_database_is_told_too() -> None:
+def test_an_error_without_a_database_is_reported_too() -> None:
     with (
         Ledger("sqlite://", budget=1, timeout=0.01) as ledger,
         ledger._database.transaction(writes=False),
@@ -132,7 +132,7 @@ def test_a_failed_ledger_is_closed_even_while_its_error_is_kept(path: Path, ledg
 # Forgetting
 
 
-def test_a_reader_who_holds_on_to_a_forgotten_name_is_told_about(
+def test_a_reader_that_holds_a_forgotten_name_is_reported(
     path: Path, ledger: Ledger, other: sqlite3.Connection
 ) -> None:
     ledger.charge("anastasia", 0.125)
@@ -146,14 +146,14 @@ def test_a_reader_who_holds_on_to_a_forgotten_name_is_told_about(
     assert [file.name for file in path.parent.iterdir() if b"anastasia" in file.read_bytes()] == []
 
 
-def test_a_file_that_cannot_be_rewritten_is_told_about(ledger: Ledger, other: sqlite3.Connection) -> None:
+def test_a_file_that_cannot_be_rewritten_is_reported(ledger: Ledger, other: sqlite3.Connection) -> None:
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LedgerError, match="deleted, but the file could not be rewritten: database is locked"):
         ledger._database.erase()
 
 
 def waiting(asking: Any) -> bool:
-    """Whether somebody waits for a lock of a server's database."""
+    """Whether a connection waits for a lock of a server's database."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
     for _ in range(100_000):
         [(count,)] = asking.execute(query).fetchall()
@@ -212,7 +212,7 @@ def test_all_new_names_of_a_batch_are_entered_before_any_is_locked(server: Serve
     assert [statement.endswith("FOR UPDATE") for statement in statements].index(True) == 1
 
 
-def test_nobody_chooses_the_number_of_a_charge(server: Server) -> None:
+def test_the_number_of_a_charge_cannot_be_chosen(server: Server) -> None:
     """By which the history is ordered."""
     import psycopg
 
@@ -225,7 +225,9 @@ def test_nobody_chooses_the_number_of_a_charge(server: Server) -> None:
 # How a commit is on the disk when it returns
 
 
-def test_a_sqlite_that_writes_less_often_is_told_otherwise(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sqlite_that_writes_less_often_is_made_to_synchronise(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     connect = sqlite3.dbapi2.connect
 
     def connected(*arguments: Any, **options: Any) -> Any:
@@ -242,7 +244,7 @@ def test_a_sqlite_that_writes_less_often_is_told_otherwise(path: Path, monkeypat
     database.engine.dispose()
 
 
-def test_a_server_that_answers_before_the_disk_does_is_told_otherwise(server: Server) -> None:
+def test_a_server_that_answers_before_the_disk_does_is_made_to_wait(server: Server) -> None:
     import psycopg
 
     url = server.new_database()

@@ -99,7 +99,7 @@ def test_what_excludes_a_place_has_no_epsilon_in_any_reading() -> None:
     assert epsilon_of_odds(zones, uniform) == math.inf
     assert epsilon_within_balls(zones, uniform) == math.inf
     assert epsilon_of_two_priors(zones, Prior.over(GRID, [0]), uniform) == math.inf
-    # Somebody who knows the zone learns nothing.
+    # An adversary who knows the zone learns nothing.
     assert epsilon_within_balls(zones, Prior.over(GRID, [0, 3])) == 0
     assert epsilon_of_odds(zones, Prior.over(GRID, [0, 3])) == 0
 

@@ -163,7 +163,7 @@ def test_polygons_in_degrees_need_and_take_a_projection() -> None:
         Prior.from_polygons(STREET, frame.set_crs(None, allow_override=True), projection=projection)
 
 
-@pytest.mark.parametrize("weights", ["nobody", [1], [1, 2, 3], [-1, 5], [math.nan, 1], [1, math.inf]])
+@pytest.mark.parametrize("weights", ["unknown", [1], [1, 2, 3], [-1, 5], [math.nan, 1], [1, math.inf]])
 def test_bad_weights_of_polygons_are_refused(weights: str | list[float]) -> None:
     frame = geopandas.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1), shapely.box(1, 0, 2, 1)])
     with pytest.raises(InvalidInputError, match="weights"):

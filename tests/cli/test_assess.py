@@ -179,7 +179,7 @@ def test_a_trace_is_attacked_by_the_adversary_of_its_session(tmp_path: Path) -> 
         (["--distance", "here"], "NAME=METRES"),
         (["--distance", "here=-4"], "positive"),
         (["--time", "clock"], "no column 'clock'"),
-        (["--person", "nobody"], "no column 'nobody'"),
+        (["--person", "unknown"], "no column 'unknown'"),
         (["--id", "fare"], "no column 'fare'"),
         (["--weight", "people"], "--weight needs --population"),
         (["--population", "people.asc"], "no such file: 'people.asc'"),

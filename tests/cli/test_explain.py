@@ -155,13 +155,13 @@ def test_what_traces_would_cost_by_each_method(
     for name, step in (("stays", 0.0), ("moves", 0.02)):
         lines = [f"ana,{1_700_000_000 + 60 * k},{48.8577 + step * k},2.3521" for k in range(100)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["person,time,lat,lon", *lines]))
-    said, stays = trace_rows(capsys, "--trace", str(tmp_path / "stays.csv"))
+    said, stays = trace_rows(capsys, "--traces", str(tmp_path / "stays.csv"))
     assert set(stays) == {"switching", "sparse", "predictive", "independent"}
     assert float(stays["independent"][-2]) == pytest.approx(100 * math.log(4), rel=1e-3)
     assert stays["independent"][-1] == "100%"
     assert float(stays["sparse"][-1][:-1]) < 10
     assert "seldom stay" not in said
-    said, moves = trace_rows(capsys, "--trace", str(tmp_path / "moves.csv"))
+    said, moves = trace_rows(capsys, "--traces", str(tmp_path / "moves.csv"))
     assert min(float(row[-1][:-1]) for row in moves.values()) > 50
     assert "every session costs more than half of fresh noise" in said
     assert "do not publish" in said
@@ -171,16 +171,16 @@ def test_what_traces_would_cost_by_each_method(
 
 def test_columns_of_traces_may_have_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("who,when,north,east,x\nana,2024-05-01T08:00:00Z,48.86,2.35,7\n")
-    _, rows = trace_rows(capsys, "--trace", str(tmp_path / "t.csv"), "--columns", "who,when,north,east")
+    _, rows = trace_rows(capsys, "--traces", str(tmp_path / "t.csv"), "--columns", "who,when,north,east")
     assert rows["independent"][-1] == "100%"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--trace", "nowhere.csv"], "does not exist"),
+        (["--traces", "nowhere.csv"], "does not exist"),
         (["--columns", "a,b,c,d"], "--columns must be PERSON,TIME,LAT,LON of a file of traces"),
-        (["--trace", "nowhere.csv", "--columns", "a,b"], "--columns must be PERSON,TIME,LAT,LON"),
+        (["--traces", "nowhere.csv", "--columns", "a,b"], "--columns must be PERSON,TIME,LAT,LON"),
     ],
 )
 def test_bad_options_of_a_trace_are_one_sentence(

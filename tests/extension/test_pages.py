@@ -205,7 +205,7 @@ def test_everything_can_be_deleted_and_pages_stay_blocked(options: Page, site: P
 
 
 def test_no_part_of_the_extension_sends_a_request(chromium: Extended) -> None:
-    address = chromium.site("127.0.0.1", "/told")
+    address = chromium.site("127.0.0.1", "/asked")
     fetching = "address => fetch(address).then(() => 'sent', () => 'refused')"
     page = chromium.own_page("options.html")
     for part in (page, chromium.worker):
@@ -213,4 +213,4 @@ def test_no_part_of_the_extension_sends_a_request(chromium: Extended) -> None:
     assert chromium.in_offscreen(f"({fetching})('{address}')") == "refused"
     page.evaluate("address => { new Image().src = address; navigator.sendBeacon(address); }", address)
     page.close()
-    assert "/told" not in Handler.asked
+    assert "/asked" not in Handler.asked

@@ -1,6 +1,7 @@
 """One file: what is refused before a charge, what is never written over, and what its record has."""
 
 import io
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import shapely
 
 from geoind import EACH_ROW, InvalidInputError, Ledger, obfuscate_file
 from geoind.files import Reading
@@ -52,6 +54,14 @@ def test_bad_requests_are_refused_and_nothing_is_written(
     with pytest.raises(InvalidInputError, match=why):
         obfuscate_file(source, tmp_path / "out.csv", **{"epsilon": 0.01, "person": EACH_ROW, **options})
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_an_output_without_a_known_suffix_names_those_that_are_written_and_not_the_format_of_the_input(
+    tables: Path,
+) -> None:
+    for reading in (None, Reading(format="csv")):
+        with pytest.raises(InvalidInputError, match=r"'out\.xyz' must end in one of \.csv, .*\.shp$"):
+            obfuscate_file(tables / "a.csv", tables / "out.xyz", person=EACH_ROW, epsilon=0.01, reading=reading)
 
 
 def test_the_sidecar_has_the_promise_and_neither_key_nor_truth(tmp_path: Path) -> None:
@@ -202,3 +212,13 @@ def test_a_bad_row_with_a_value_that_python_does_not_know_is_rejected_with_its_r
     done = obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.csv", rejects=tmp_path / "bad", **job)
     assert (done.reports, done.rejected) == (1, 1)
     assert "latitude must be between" in (tmp_path / "bad").read_text()
+
+
+def test_a_rejected_geometry_can_be_read_again(tmp_path: Path) -> None:
+    street = shapely.LineString([(2.3, 48.8), (2.4, 48.9)])
+    points = [shapely.Point(2.3, 48.8), street]
+    geopandas.GeoDataFrame({"name": ["a", "b"]}, geometry=points, crs=4326).to_file(tmp_path / "in.geojson")
+    out, bad = tmp_path / "out.csv", tmp_path / "bad"
+    obfuscate_file(tmp_path / "in.geojson", out, person=EACH_ROW, epsilon=0.01, rejects=bad)
+    record = json.loads(json.loads(bad.read_text())["record"])
+    assert shapely.from_wkb(record["geometry"]) == street

@@ -43,7 +43,7 @@ def open_to_others(folder: Path, known: set[Path]) -> list[str]:
 def test_rejects_are_their_owners_alone_and_reports_are_not(tmp_path: Path) -> None:
     source, target, rejects = tmp_path / "in.csv", tmp_path / "out.csv", tmp_path / "rejects"
     source.write_text("lat,lon\n1,2\n91,2\n")
-    rejects.write_text("an older file that everybody can read")
+    rejects.write_text("an older file that all users can read")
     obfuscate_file(source, target, person=EACH_ROW, mechanism=geoind.SphericalLaplace(1000), rejects=rejects)
     assert mode(rejects) == 0o600
     assert mode(target) == 0o666

@@ -219,7 +219,7 @@ def test_one_person_typed_in_two_ways_has_one_session(tmp_path: Path) -> None:
     assert read_promise(tmp_path / "out.csv").epsilon == pytest.approx(0.02)
 
 
-def test_rows_without_a_place_stay_so_and_no_session_hears_of_them(tmp_path: Path) -> None:
+def test_rows_without_a_place_stay_so_and_no_session_gets_them(tmp_path: Path) -> None:
     table = bad({11: ("p1", "1", "", "")})
     source = written(tmp_path / "in.csv", table)
     with pytest.raises(InvalidInputError, match="row 12: latitude is empty"):

@@ -216,6 +216,10 @@ def test_text_from_outside_is_shown_and_not_run(
         ({"epsilon": 1e300, "radius": 1e300}, "by a factor of more than 10^6."),
         ({"epsilon": 3.5, "level": 700.0, "radius": 200.0}, "by a factor of more than 10^6."),
         ({"epsilon": 100.0, "session": "Session", "fresh": 0.01, "radius": 200.0}, "a person&#39;s whole trace"),
+        (
+            {"epsilon": 1.0, "session": "Session", "fresh": 0.01, "radius": 2.0},
+            "all reports of a person together change",
+        ),
         ({"epsilon": 0.01, "radius": 100.0}, "by a factor of 2.72 at most."),
         ({"epsilon": 1e12, "radius": 1e-6}, "Within 1e-06 m a report"),
         ({"epsilon": 1e12}, "Within 1.386e-12 m a report"),

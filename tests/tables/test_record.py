@@ -184,7 +184,7 @@ def test_noise_without_a_promise_says_so_in_json_that_everybody_reads() -> None:
     assert mechanism.guarantee == "No bound on the privacy loss per metre: PlanarGaussian has no epsilon."
 
 
-def test_gaussian_noise_tells_its_sigma_and_what_so_many_reports_keep_together() -> None:
+def test_gaussian_noise_has_its_sigma_and_the_level_of_all_reports_in_the_record() -> None:
     noise = geoind.SphericalGaussian(3000.0)
     promise = record_of(noise, level=1.5, radius=200.0, delta=1e-5, reports=20)
     found = json.loads(promise.to_json())
@@ -197,7 +197,7 @@ def test_gaussian_noise_tells_its_sigma_and_what_so_many_reports_keep_together()
     assert str(record_of(SphericalLaplace(0.01))) == "epsilon 0.01 per metre"
 
 
-def test_a_projected_sigma_is_told_on_the_ground() -> None:
+def test_a_projected_sigma_is_recorded_in_metres_on_the_ground() -> None:
     web = Projection.from_crs("EPSG:3857")
     oslo = Projected(geoind.PlanarGaussian(500), web, domain=shapely.box(10, 59.8, 11, 60.2))
     assert record_of(oslo).sigma == pytest.approx(250, rel=0.02)
@@ -306,7 +306,7 @@ WHOLE = ReleaseRecord(
         {"unit": "each file"},
     ],
 )
-def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any]) -> None:
+def test_every_member_of_a_promise_is_written_and_read_again(changed: dict[str, Any]) -> None:
     promise = replace(WHOLE, **changed)
     found = json.loads(promise.to_json(), parse_constant=pytest.fail)
     assert ReleaseRecord.from_json(promise.to_json()) == promise

@@ -232,10 +232,13 @@ def test_the_total_of_a_trace_has_all_that_a_session_asks_for(method: Any, rows:
     assert record.busiest.reports == rows
     spent = math.fsum(cost * number for cost, number in count.costs["ana"].items())
     assert record.busiest.epsilon == record.epsilon == pytest.approx(spent)
+    # What a session asks depends on its answers: nothing below the sum is proven, whatever the delta.
+    assert record.busiest.level == pytest.approx(200 * spent)
+    assert record.busiest.delta == 0
 
 
 @pytest.mark.parametrize("options", [{"person": EACH_ROW}, {"person": "who"}, {"person": "who", "time": "at"}])
-def test_a_table_without_rows_has_a_record_of_nobody(options: dict[str, Any]) -> None:
+def test_a_table_without_rows_has_a_record_of_no_person(options: dict[str, Any]) -> None:
     given = table_of(0, who=pa.array([], pa.string()), at=pa.array([], pa.float64()))
     for order in ("keep",) if "time" in options else ("raise", "shuffle", "keep"):
         release, [made] = released(given, order=order, **options)
@@ -261,6 +264,7 @@ def test_a_total_that_does_not_hide_the_busiest_person_is_refused_with_the_remed
         released(given, person="who", epsilon=0.01, **options)
     assert [remedy for remedy in remedies if remedy not in str(caught.value)] == []
     accepted = str(caught.value).rpartition("`allow_total=")[2].rstrip("`")
+    assert float(accepted) == pytest.approx(0.21)
     assert released(given, person="who", epsilon=0.01, allow_total=float(accepted), **options)[0].reports == 24
     with pytest.raises(InvalidInputError, match="do not hide the person"):
         released(given, person="who", epsilon=0.01, allow_total=0.2, **options)

@@ -153,7 +153,7 @@ def test_reports_that_the_model_cannot_explain_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
-def test_the_belief_about_a_home_is_the_product_of_what_each_run_tells(method: TraceMethod) -> None:
+def test_the_belief_about_a_home_is_the_product_of_what_each_run_reveals(method: TraceMethod) -> None:
     mobility = MOBILITIES[1]
     reports = reports_of(method)
     answers = _Observed.of(reports, TIMES, method, mobility, LEVELS)

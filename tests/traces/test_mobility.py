@@ -12,7 +12,7 @@ PLANE = Projection(*HOME)
 
 
 @pytest.mark.slow
-def test_somebody_who_knows_the_roads_errs_less() -> None:
+def test_an_adversary_who_knows_the_roads_errs_less() -> None:
     times = 60.0 * np.arange(90)
     way = np.linspace([0, 0], [0.8 * 7616, -0.6 * 7616], 90)
     method = Independent.for_accuracy(1000)

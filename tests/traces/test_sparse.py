@@ -12,7 +12,7 @@ from tests.traces.walks import KEY, LAT, LON, walk_north
 PARIS = {"lat": 48.8584, "lon": 2.2945}
 
 
-def test_somebody_who_stays_pays_once_and_somebody_who_moves_pays_again() -> None:
+def test_a_person_who_stays_pays_once_and_one_who_moves_pays_again() -> None:
     method = SparseVector(0.02, 0.02, 1500, 0.01)
     session = TraceSession(method, key=KEY)
     for minute in range(500):
@@ -32,7 +32,7 @@ def test_coming_back_to_a_known_place_is_cheaper_than_a_new_one() -> None:
     assert session.spent - before == pytest.approx(method.choice + method.test)
 
 
-def test_somebody_who_never_stays_pays_less_with_switching_and_somebody_who_stays_the_same() -> None:
+def test_a_person_who_never_stays_pays_less_with_switching_and_one_who_stays_the_same() -> None:
     sparse = SparseVector(0.02, 0.02, 1500, 0.01)
     moving = [9000.0 * step for step in range(48)]
     costs = []

@@ -1,4 +1,4 @@
-"""The demo for everybody: axe-core and screens in every tab and theme, keys, spoken words, colours, no motion."""
+"""Accessibility of the demo: axe-core and screens in every tab and theme, keys, spoken words, colours, motion."""
 
 import re
 

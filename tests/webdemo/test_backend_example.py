@@ -125,7 +125,7 @@ def ask(town: Town, person: str, **truth: float) -> httpx.Response:
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_a_backend_with_several_workers_answers_truly_pays_once_and_tells_the_provider_nothing_else(
+def test_a_backend_with_several_workers_answers_pays_once_and_sends_the_provider_nothing_else(
     town: Town,
 ) -> None:
     """One run of everything: starting the servers is what takes the time."""
@@ -284,7 +284,7 @@ def test_whatever_the_provider_answers_is_places_or_a_502_that_says_why(
                 assert answer.json() == {"detail": f"the provider {detail}"}
             else:
                 assert [place["name"] for place in answer.json()["places"]] in ([], ["tower"])
-    assert Answers.asked == [path, "/good"]  # nobody was sent elsewhere
+    assert Answers.asked == [path, "/good"]  # no request was redirected
 
 
 def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
@@ -363,8 +363,8 @@ def test_an_hour_of_a_delivery_is_within_a_days_budget_which_is_shown_after_each
         remaining = [one["remaining"] for one in shown]
         assert remaining == sorted(remaining, reverse=True)
         assert 0 < remaining[-1] < remaining[0] < BUDGET
-        told = call(app, "GET", "/budget", headers={"X-Person": "ana"}).json()
-        assert told["remaining"] == pytest.approx(remaining[-1])
+        left = call(app, "GET", "/budget", headers={"X-Person": "ana"}).json()
+        assert left["remaining"] == pytest.approx(remaining[-1])
         # What the customer sees follows the delivery: the last answer is nearer to the end than to the start.
         assert shown[-1]["lat"] > 48.5 + 0.5 * 8 * 3600 / 111_195
 

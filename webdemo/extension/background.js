@@ -80,7 +80,7 @@ async function position(origin, sender) {
 }
 
 /**
- * One step of a site's session. Nothing is asked about the position unless both budgets pay for the dearest step.
+ * One step of a site's session. Nothing is asked about the position unless both budgets pay for the most expensive step.
  * @param {string} origin
  */
 async function step(origin) {
@@ -92,8 +92,8 @@ async function step(origin) {
   const answer = atOnce(origin, kept, time);
   if (answer) return answer;
   const radius = settings.radii[/** @type {store.Level} */ (store.choiceOf(kept, origin))];
-  const dearest = sessionOf(radius, zone, { key, person: origin }).maxCharges.reduce((sum, charge) => sum + charge);
-  if (store.budgetOf(kept).remaining(origin) < dearest) return UNAVAILABLE;
+  const most = sessionOf(radius, zone, { key, person: origin }).maxCharges.reduce((sum, charge) => sum + charge);
+  if (store.budgetOf(kept).remaining(origin) < most) return UNAVAILABLE;
   const drawn = await draw({ origin, radius, time, key, account, budget, zone });
   if ("error" in drawn) {
     failures.set(origin, time);

@@ -30,8 +30,8 @@ export const share = (spent, budget) => percent(Math.min(1, spent / budget));
  * @param {import("./store.js").Zone | null} zone
  */
 export function moves(budget, radius, zone) {
-  const dearest = sessionOf(radius, zone, { key: "00".repeat(32), person: "any" }).maxCharges.reduce(
+  const most = sessionOf(radius, zone, { key: "00".repeat(32), person: "any" }).maxCharges.reduce(
     (sum, charge) => sum + charge,
   );
-  return Math.floor((budget * (1 + 1e-9)) / dearest);
+  return Math.floor((budget * (1 + 1e-9)) / most);
 }

@@ -16,7 +16,7 @@ export const remedies = (() => {
     };
   }
 
-  // Fresh noise each time: every answer costs, and every answer tells.
+  // Fresh noise each time: every answer costs, and every answer reveals something.
   function fresh(epsilon) {
     let paid = 0;
     return {

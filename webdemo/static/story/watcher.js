@@ -15,7 +15,7 @@ export const watcher = (() => {
     return QUANTILES.map((p) => exceeds(limit + laplaceQuantile(p, 1 / forLimit) - distance, 2 / forTests));
   }
 
-  // Independent reports: each new one counts; one that is repeated tells nothing new.
+  // Independent reports: each new one counts; one that is repeated reveals nothing new.
   function ofReports(homes, epsilon) {
     let logs = posterior.before(homes),
       last = null;
@@ -28,7 +28,7 @@ export const watcher = (() => {
     };
   }
 
-  // A session (without a choice among earlier places): "still here" tells a little, too, and the limit's noise is
+  // A session (without a choice among earlier places): "still here" reveals a little, too, and the limit's noise is
   // shared by all tests of a run, so the belief keeps a row for each of its quantiles until the run is over.
   function ofSession(homes, epsilon, test, limit) {
     let logs = posterior.before(homes),
