@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.files.formats import READ_ONLY, Kind, compressed, empty_batch, module_of
-from geoind.space.lattice import snap_lonlat
+from geoind.mechanisms.noise import snap_lonlat
 from geoind.space.vector_files import SEQUENCES
 from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import LonLat, Points, decimals_of, numbers_of

@@ -30,11 +30,11 @@ from geoind.mechanisms.noise import (
     half_angles,
     laplace_radius,
     out_of_range,
+    over_blocks,
     radius_of,
     survivals,
 )
 from geoind.mechanisms.protocol import Space
-from geoind.parallel import over_blocks
 from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness, words_by_block
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ from geoind import (
 from geoind.cli import main
 from geoind.errors import InvalidInputError
 from geoind.files import read_reports
+from geoind.mechanisms.noise import half_diagonal
 from geoind.mechanisms.protocol import Mechanism
-from geoind.space.lattice import half_diagonal
 from geoind.tables import PersonTotal, ReleaseRecord, Summary, sidecar_of
 from geoind.tables.parts import Part, Reports, corners_of
 from geoind.tables.recipe import EACH_ROW, Recipe
