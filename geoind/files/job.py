@@ -24,8 +24,7 @@ from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
 from geoind.tables.parts import OnProblems, Part, corners_of, name_of
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Release
-from geoind.tables.summary import Summary
+from geoind.tables.release import Count, Release, Summary
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, stamp_of
 

@@ -37,6 +37,7 @@ __all__ = [
     "check_inside",
     "check_truths",
     "is_mechanism",
+    "mean_error",
     "off_site_level",
     "require_space",
     "space_of",
@@ -162,3 +163,11 @@ def check_inside(part: object, points: FloatArray) -> None:
 def off_site_level(mechanism: Mechanism) -> float:
     """Return the privacy loss beyond epsilon times distance: zero except for mechanisms between sites."""
     return float(getattr(mechanism, "off_site_level", 0.0))
+
+
+def mean_error(mechanism: Mechanism) -> float:
+    """Return the mean distance in metres between truth and report, its own or that of its quantiles."""
+    own = getattr(mechanism, "mean_radius", None)
+    if own is not None:
+        return float(own)
+    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
