@@ -14,17 +14,16 @@ import pyarrow as pa
 from geoind.accounting.record import PARQUET_KEY, sidecar_of
 from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
-from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
 from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source, refuse_urls
-from geoind.files.writers import check_writable, in_cells, write
+from geoind.files.writers import Layout, check_writable, in_cells, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
-from geoind.tables.parts import OnProblems, Part, corners_of, name_of
+from geoind.tables.parts import Part, corners_of, decide_release, name_of
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Release, Summary
+from geoind.tables.release import Release, Summary
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, stamp_of
 
@@ -181,8 +180,6 @@ class _Job:
     within: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.ledger is not None:
-            self.recipe.require_person_column()
         if self.cells is not None:
             # Cells load scipy, which takes half of the start of the program.
             from geoind.space.cells import as_cell_system
@@ -246,6 +243,7 @@ class _File:
     rejected: int = 0
     part: Part | None = None
     numbers: IntArray | None = None
+    sink: IO[bytes] | None = None
 
     @cached_property
     def kinds(self) -> tuple[Kind, Kind]:
@@ -275,14 +273,21 @@ class _File:
         return self.table.needed + ([] if first is None else self.table.clocks(first.batch))
 
     @cached_property
-    def written_schema(self) -> pa.Schema:
-        """The schema of the reports, with the columns of their cells."""
-        schema = self.table.reported_schema
+    def layout(self) -> Layout:
+        """How the reports are written, with the columns of their cells. Raise if they cannot be."""
+        table, source = self.table, self.source
+        schema = table.reported_schema
         for name in self.cell_columns:
             if name in schema.names:
                 raise InvalidInputError(f"the output would have two columns {name!r}: do not keep it")
             schema = schema.append(pa.field(name, pa.string()))
-        return schema
+        safe, written = self.job.spreadsheet_safe, self.kinds[1]
+        how = (table.decimals, source.delimiter, source.decimal_comma, safe)
+        layout = Layout(written, schema, table.places, *how)
+        check_writable(self.target, layout)
+        if safe and written.format not in ("csv", "tsv"):
+            raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
+        return layout
 
     @property
     def cell_columns(self) -> list[str]:
@@ -297,35 +302,25 @@ class _File:
             return self.job.rejects
         return rejects_of(self.job.rejects, self.path)
 
-    def count(self, sessions: "TraceSessions | None") -> tuple[str, Count, int]:
-        """Return the path, what is known before anything is drawn, and how many records are rejected.
-
-        Raise for what could not be written.
-        """
+    def each(self, sessions: "TraceSessions | None", work: Callable[..., T]) -> tuple[str, T, int]:
+        """Return the path, what a function returns for the rows, and how many of them are rejected."""
         with self._named():
-            written = self.kinds[1]
-            check_writable(self.target, written, self.written_schema, self.table.places)
-            if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
-                raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
-            part = self._new_part(sessions)
-            count = part.count(self._writable(), charged=self.job.charged, on_problems=self._on_problems())
+            part = self.part or self._new_part(sessions)
+            found = work(part, self._writable())
         # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
         self.part = None if self.job.large else part
-        return self.path, count, self.rejected
+        return self.path, found, self.rejected
 
     def _writable(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches; raise for values that cannot be written, before persons are charged."""
+        layout = replace(self.layout, schema=self.table.reported_schema)
         for batch in self.batches():
             if self.job.charged and self.job.recipe.published:
-                check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places, batch)
+                check_writable(self.target, layout, batch)
             yield batch
 
-    def tags(self, release: Release) -> PersonReports:
-        """Return the reports of each person, for a ledger."""
-        return (self.part or self._new_part(None)).tags(self.batches(), release)
-
     def _new_part(self, sessions: "TraceSessions | None") -> Part:
-        return Part(self.table, sessions, check=self._check)
+        return Part(self.table, sessions, check=self._check, on_problems=self._on_problems)
 
     def _check(self, reports: Sequence[FloatArray]) -> None:
         """Raise for reports that cannot be written; text has degrees in place of points."""
@@ -348,7 +343,7 @@ class _File:
                 private_folder(Path(self.rejects).parent)
             # The target is opened first: it is put in place last.
             target = writer.path(self.target) if self.kinds[1].format == "vector" else writer.open(self.target)
-            rejects, sidecar = (
+            self.sink, sidecar = (
                 None if name is None else writer.open(name, private=name == self.rejects)
                 for name in self.outputs[1:]
             )
@@ -356,58 +351,44 @@ class _File:
             if part is None or sessions is not None or self.rejected:
                 part = self._new_part(sessions)
             record, corners = release.record.to_json().encode(), [corners_of([])]
-            schema = self.written_schema
-            write(
-                target,
-                self.kinds[1],
-                self._drawn(part, release, rejects, corners),
-                schema=schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record}),
-                places=self.table.places,
-                decimals=self.table.decimals,
-                delimiter=self.source.delimiter if self.kinds[0].format == "csv" else ",",
-                decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
-                spreadsheet_safe=self.job.spreadsheet_safe,
-            )
+            schema = self.layout.schema.with_metadata({PARQUET_KEY: record})
+            write(target, self._drawn(part, release, corners), replace(self.layout, schema=schema))
             if sidecar is not None:
                 sidecar.write(record + b"\n")
             return part.drawn, corners_of(corners)
 
     def _drawn(
-        self, part: Part, release: Release, rejects: IO[bytes] | None, corners: list[FloatArray]
+        self, part: Part, release: Release, corners: list[FloatArray]
     ) -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
         """Yield the kept columns and the reports; add their corners to a list."""
-        drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects), places=False)
-        for batch, _, reports in drawn:
+        for batch, _, reports in part.draw(self.batches(), release, places=False):
             written, moved = in_cells(batch, reports, self.job.cells, self.cell_columns, self.table.decimals)
             corners[:] = [corners_of([*corners, *moved])]
             yield written, moved
             if self.job.progress is not None and not self.job.several:
                 self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
-    def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""
         self.rejected, self.numbers = 0, None
         for rows in self.source.rows(self.needed):
             self.numbers = rows.numbers
-            self._reject(rows.bad, rejects)
+            self._reject(rows.bad)
             if len(rows.batch):
                 yield rows.batch
 
-    def _on_problems(self, rejects: IO[bytes] | None = None) -> OnProblems:
-        def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
-            for row, reason in problems.items():
-                bad = batch.slice(row, 1)
-                try:
-                    record = json.dumps(bad.to_pylist()[0], default=str, ensure_ascii=False)
-                except (OverflowError, ValueError):
-                    # A value that Python does not know, such as the year 10000.
-                    record = str(bad)
-                number = row + 1 if self.numbers is None else int(self.numbers[row])
-                self._reject([BadRecord(number, reason, record)], rejects)
+    def _on_problems(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+        for row, reason in problems.items():
+            bad = batch.slice(row, 1)
+            try:
+                record = json.dumps(bad.to_pylist()[0], default=str, ensure_ascii=False)
+            except (OverflowError, ValueError):
+                # A value that Python does not know, such as the year 10000.
+                record = str(bad)
+            number = row + 1 if self.numbers is None else int(self.numbers[row])
+            self._reject([BadRecord(number, reason, record)])
 
-        return on_problems
-
-    def _reject(self, bad: Sequence[BadRecord], rejects: IO[bytes] | None) -> None:
+    def _reject(self, bad: Sequence[BadRecord]) -> None:
         """Write bad records to their file, if there is one; otherwise the first is an error."""
         unit = self.source.unit
         for row, reason, record in bad:
@@ -415,9 +396,9 @@ class _File:
                 ways = " or ".join([*remedies(reason), "`rejects=FILE`"])
                 raise InvalidInputError(f"{unit} {row}: {reason} (use {ways})")
             self.rejected += 1
-            if rejects is not None:
+            if self.sink is not None:
                 text = json.dumps({unit: row, "reason": reason, "record": record}, ensure_ascii=False)
-                rejects.write(text.encode("utf-8", "backslashreplace") + b"\n")
+                self.sink.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -434,7 +415,7 @@ class _File:
 
     def settled(self) -> "_File":
         """Return the file without what it holds in memory, to travel to another process."""
-        return replace(self, part=None, job=replace(self.job, ledger=None, progress=None))
+        return replace(self, part=None, sink=None, job=replace(self.job, ledger=None, progress=None))
 
 
 def _made(
@@ -448,15 +429,20 @@ def _made(
     large = sum(path.stat().st_size for path in measured) >= FEW_BYTES
     job = replace(job, recipe=recipe, within=within, large=large)
     files = {path: _File(job, path, str(name), str(targets[path])) for path, name in sources.items()}
-    counted = Count()
-    # Processes finish in any order.
-    for path, count, rejected in _each(files.values(), job, _File.count):
-        counted.merge(count, recipe.most_rows)
-        files[path].rejected = rejected
-    release = Release.of(recipe, counted, next(iter(files.values())).table)
+
+    def on_parts(work: Callable[..., T]) -> Iterator[T]:
+        # Processes finish in any order.
+        for path, found, rejected in _each(files.values(), job, _File.each, work):
+            files[path].rejected = rejected
+            yield found
+
+    first = next(iter(files.values()))
+    with first._named():
+        table = first.table
+    release = decide_release(
+        table, on_parts, job.ledger, job.label, charging=_charging(job, files.values(), unfinished)
+    )
     release = replace(release, record=replace(release.record, cells=job.cells))
-    if job.ledger is not None:
-        _charge(job.ledger, files.values(), release, unfinished)
     again = recipe.time is not None or not job.several
     missing = [file for file in files.values() if again or not Path(file.target).exists()]
     reports, corners = 0, [corners_of([])]
@@ -473,17 +459,16 @@ def _made(
     return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.charged)
 
 
-def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:
-    """Charge all persons or none; after that, what is unfinished is kept."""
-    job = next(iter(files)).job
+@contextmanager
+def _charging(job: _Job, files: Iterable[_File], unfinished: WorkFolder | None) -> Iterator[None]:
+    """Before a charge, raise if the files cannot be written; after it, what is unfinished is kept."""
     if not job.several:
         with AtomicWriter(job.within) as trial:
-            # Nothing is charged for what cannot be written. Nothing is written here, so nothing appears.
-            for name in (name for file in files for name in file.outputs):
-                if name is not None:
-                    trial.open(name) if str(name) == STANDARD else trial.path(name)
+            # Nothing is written here, so nothing appears.
+            for name in (name for file in files for name in file.outputs if name is not None):
+                trial.open(name) if str(name) == STANDARD else trial.path(name)
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(ledger, lambda release: [file.tags(release) for file in files], job.label)
+        yield
 
 
 def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments: object) -> Iterator[T]:

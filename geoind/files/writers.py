@@ -5,7 +5,7 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.files.formats import READ_ONLY, Kind, compressed, empty_batch, module_of
-from geoind.mechanisms.noise import snap_lonlat
+from geoind.mechanisms.noise import DECIMALS, snap_lonlat
 from geoind.space.vector_files import SEQUENCES
 from geoind.tables.columns import JSON_TEXT
 from geoind.tables.places import LonLat, Points, decimals_of, numbers_of
@@ -39,54 +39,37 @@ BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.i
 """The types whose text is their JSON."""
 
 
-def check_writable(
-    name: str,
-    kind: Kind,
-    schema: pa.Schema,
-    places: Sequence[LonLat | Points],
-    rows: pa.RecordBatch | None = None,
-) -> None:
+def check_writable(name: str, layout: "Layout", rows: pa.RecordBatch | None = None) -> None:
     """Raise if rows cannot be written to a file of that name: by writing them, or a made-up one, elsewhere.
 
     Examples
     --------
     >>> schema, places = pa.schema({"lon": pa.string(), "lat": pa.string()}), [LonLat("lon", "lat")]
-    >>> check_writable("out.csv", Kind("csv", ""), schema, places)
-    >>> check_writable("out.plt", Kind("plt", ""), schema, places)
+    >>> check_writable("out.csv", Layout(Kind("csv", ""), schema, places))
+    >>> check_writable("out.plt", Layout(Kind("plt", ""), schema, places))
     Traceback (most recent call last):
     geoind.errors.InvalidInputError: plt files are not written: choose one of .csv, .tsv, .ndjson, ...
     """
     if rows is None:
         arrays = []
-        for field in schema:
+        for field in layout.schema:
             try:
                 arrays.append(pa.nulls(1, field.type))
             except pa.ArrowException:
                 raise InvalidInputError(
                     f"column {field.name!r} has type {field.type}, which cannot be written: do not keep it"
                 ) from None
-        rows = pa.RecordBatch.from_arrays(arrays, names=schema.names)
-    parts = [(rows, [np.zeros((len(rows), 2))] * len(places))]
+        rows = pa.RecordBatch.from_arrays(arrays, names=layout.schema.names)
+    parts = [(rows, [np.zeros((len(rows), 2))] * len(layout.places))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, Path(name).name)
-        target = path if kind.format == "vector" else io.BytesIO()
-        write(target, Kind(kind.format, ""), iter(parts), schema=schema, places=places, decimals=5)
+        target = path if layout.format == "vector" else io.BytesIO()
+        write(target, iter(parts), replace(layout, kind=Kind(layout.format, "")))
         if target == path and not path.is_file():
             raise InvalidInputError(f"GDAL does not write a file of the name {path.name!r}: choose another")
 
 
-def write(
-    target: Path | IO[bytes],
-    kind: Kind,
-    parts: Iterator[Part],
-    *,
-    schema: pa.Schema,
-    places: Sequence[LonLat | Points],
-    decimals: int,
-    delimiter: str = ",",
-    decimal_comma: bool = False,
-    spreadsheet_safe: bool = False,
-) -> None:
+def write(target: Path | IO[bytes], parts: Iterator[Part], layout: "Layout") -> None:
     r"""Write reports to a file.
 
     Kept values stay equal. In text formats, null and empty text are the same. Numbers that are not finite are null
@@ -96,49 +79,34 @@ def write(
     ----------
     target : Path or binary file
         Where to write; the formats of GDAL need a path.
-    kind : Kind
-        The format and the compression.
     parts : iterator of (pyarrow.RecordBatch, list of (n, 2) arrays)
         Kept columns, and the reports of each place in degrees, longitude first, NaN where a row has none.
-    schema : pyarrow.Schema
-        The columns of the file: those kept, and those of places. Of its metadata, only b"geoind" is written, and
-        only to Parquet files.
-    places : sequence of LonLat or Points
-        The columns of the places.
-    decimals : int
-        Decimals of a degree in text.
-    delimiter, decimal_comma : str, bool
-        How a CSV file is written.
-    spreadsheet_safe : bool
-        Whether a ' is put before text of a CSV or TSV file that a spreadsheet takes for a formula.
+    layout : Layout
+        The format, and the columns of the file.
 
     Examples
     --------
     >>> batch = pa.record_batch({"name": ["Ana", "Bo"], "lon": [0.0, 0.0], "lat": [0.0, 0.0]})
     >>> reports = np.array([[2.35, 48.86], [2.3, 48.8]])
     >>> file, places = io.BytesIO(), [LonLat("lon", "lat")]
-    >>> write(file, Kind("csv", ""), iter([(batch, [reports])]), schema=batch.schema, places=places, decimals=5)
+    >>> write(file, iter([(batch, [reports])]), Layout(Kind("csv", ""), batch.schema, places))
     >>> file.getvalue()
     b'name,lon,lat\nAna,2.35000,48.86000\nBo,2.30000,48.80000\n'
     """
-    delimiter = delimiter if kind.format == "csv" else "\t"
-    layout = Layout(kind.format, schema, places, decimals, delimiter, decimal_comma, spreadsheet_safe)
-    if kind.format in READ_ONLY:
-        raise InvalidInputError(f"{kind.format} files are not written: choose one of {WRITTEN}")
-    module, sequence = module_of(kind.format), isinstance(target, Path) and target.suffix.lower() in SEQUENCES
-    if kind.format == "vector" and not sequence:
+    name, path = layout.format, target if isinstance(target, Path) else None
+    module, sequence = module_of(name), path is not None and path.suffix.lower() in SEQUENCES
+    if name == "vector" and not sequence:
         module.write_vector(target, parts, layout)
         return
     with ExitStack() as stack:
         stream = stack.enter_context(target.open("wb")) if isinstance(target, Path) else target
-        name = target.name if isinstance(target, Path) else "reports"
-        stream = stack.enter_context(compressed(stream, kind, name))
+        stream = stack.enter_context(compressed(stream, layout.kind, "reports" if path is None else path.name))
         try:
-            getattr(module, f"write_{'geojson' if sequence else kind.format}")(stream, parts, layout)
+            getattr(module, f"write_{'geojson' if sequence else name}")(stream, parts, layout)
         except pa.ArrowException as error:
             # Not its message: it may quote a value.
             reason = type(error).__name__
-            raise InvalidInputError(f"the reports cannot be written as {kind.format} ({reason})") from None
+            raise InvalidInputError(f"the reports cannot be written as {name} ({reason})") from None
 
 
 def in_cells(
@@ -168,23 +136,47 @@ def in_cells(
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns are places, and how they are written."""
+    """The format of a file of reports, and how its columns are written.
 
-    format: str
+    Parameters
+    ----------
+    kind : Kind
+        The format and the compression.
+    schema : pyarrow.Schema
+        The columns of the file: those kept, and those of places. Of its metadata, only b"geoind" is written, and
+        only to Parquet files.
+    places : sequence of LonLat or Points
+        The columns of the places.
+    decimals : int
+        Decimals of a degree in text.
+    delimiter, decimal_comma : str, bool
+        How a CSV file is written.
+    spreadsheet_safe : bool
+        Whether a ' is put before text of a CSV or TSV file that a spreadsheet takes for a formula.
+    """
+
+    kind: Kind
     schema: pa.Schema
     places: Sequence[LonLat | Points]
-    decimals: int
-    delimiter: str
-    decimal_comma: bool
-    spreadsheet_safe: bool
+    decimals: int = DECIMALS
+    delimiter: str = ","
+    decimal_comma: bool = False
+    spreadsheet_safe: bool = False
 
     def __post_init__(self) -> None:
+        if self.format in READ_ONLY:
+            raise InvalidInputError(f"{self.format} files are not written: choose one of {WRITTEN}")
         if self.format not in SEVERAL_PLACES and len(self.places) != 1:
             raise InvalidInputError(
                 f"this format has one location per record, and the reports have {len(self.places)}: write CSV, "
                 "NDJSON or Parquet"
             )
         _refuse_twice(self.schema.names)
+
+    @property
+    def format(self) -> str:
+        """The name of the format."""
+        return self.kind.format
 
     def columns(self, part: Part) -> dict[str, Column]:
         """Return the columns of a part; where a format has one place per record, without the place."""

@@ -166,7 +166,7 @@ class Release:
         """Return what a task on another machine needs of the decisions."""
         return replace(self, persons=PersonReports(), count=Count(digests=self.count.digests))
 
-    def charge(self, ledger: Budget, tags: Callable[["Release"], Iterable[PersonReports]], label: str) -> None:
+    def charge(self, ledger: Budget, tags: Callable[[], Iterable[PersonReports]], label: str) -> None:
         """Charge all persons for their reports, or none. The same reports under the same key are charged once.
 
         Parameters
@@ -181,7 +181,7 @@ class Release:
         persons = self.persons
         if self.recipe.time is None and self.recipe.same_place is None:
             persons = PersonReports()
-            for part in tags(self):
+            for part in tags():
                 persons.update(part)
         more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts
         # Of rows with several places that are left out, the decision has the most reports that there can be.
