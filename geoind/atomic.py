@@ -5,6 +5,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import IO, Self, cast
 
 from geoind.errors import InvalidInputError
 
-__all__ = ["STANDARD", "AtomicWriter", "private_folder"]
+__all__ = ["STANDARD", "AtomicWriter", "private_folder", "refuse_unwritable"]
 
 STANDARD = "-"
 """The name of standard input and output."""
@@ -129,6 +130,13 @@ class AtomicWriter:
             self._spool.seek(0)
             shutil.copyfileobj(self._spool, sys.stdout.buffer)
             sys.stdout.buffer.flush()
+
+
+def refuse_unwritable(names: Iterable[str | Path], within: Path | None = None) -> None:
+    """Raise if there is a file that cannot be written. Nothing is written here, so nothing appears."""
+    with AtomicWriter(within) as trial:
+        for name in names:
+            trial.open(name) if str(name) == STANDARD else trial.path(name)
 
 
 def private_folder(path: str | Path) -> Path:

@@ -13,11 +13,20 @@ import pyarrow as pa
 
 from geoind.accounting.record import PARQUET_KEY, sidecar_of
 from geoind.arrays import FloatArray, IntArray
-from geoind.atomic import STANDARD, AtomicWriter, private_folder
+from geoind.atomic import STANDARD, AtomicWriter, private_folder, refuse_unwritable
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
-from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source, refuse_urls
-from geoind.files.writers import Layout, check_writable, in_cells, write
+from geoind.files.formats import (
+    BadRecord,
+    Kind,
+    Reading,
+    Source,
+    kinds_of,
+    open_source,
+    refuse_overwriting,
+    refuse_urls,
+)
+from geoind.files.writers import Layout, check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
@@ -137,7 +146,7 @@ def obfuscate_file(
         sources = dict(sources_in(given))
         refuse_folders(given, sources, Path(target), rejects, work.used)
         written = [] if rejects is None else [rejects_of(rejects, path) for path in sources]
-    _refuse_overwriting([*sources.values(), *work.used], written)
+    refuse_overwriting([*sources.values(), *work.used], written)
     if not several and (ledger is None or str(target) == STANDARD):
         if ledger is not None and work.recipe.key is None:
             raise InvalidInputError(
@@ -202,19 +211,9 @@ class _Job:
     def identity(self, files: Mapping[str, str | Path]) -> dict[str, str]:
         """Return what must be equal for unfinished work to be continued."""
         key = self.recipe.key
-        stamps = {
-            path: stamp_of(Path(file))
-            for path, file in files.items()
-            if str(file) != STANDARD and Path(file).exists()
-        }
-        options = (
-            replace(self.recipe, key=None),
-            name_of(self.recipe.mechanism),
-            self.reading,
-            self.spreadsheet_safe,
-            self.cells,
-            str(self.rejects),
-        )
+        stamps = {path: stamp_of(Path(file)) for path, file in files.items()}
+        options: list[object] = [replace(self.recipe, key=None), name_of(self.recipe.mechanism), self.reading]
+        options += [self.spreadsheet_safe, self.cells, str(self.rejects)]
         return {
             "options": description(options),
             "key": "" if key is None else key.fingerprint,
@@ -248,15 +247,7 @@ class _File:
     @cached_property
     def kinds(self) -> tuple[Kind, Kind]:
         """The formats of both files."""
-        chosen, target = self.job.reading.format, Path(self.target)
-        if self.name == STANDARD and self.target != STANDARD:
-            chosen = chosen or kind_of(target).format
-        first = kind_of(self.name, chosen)
-        usual = "csv" if first.format in READ_ONLY else first.format
-        # An archive without another suffix.
-        bare = target.suffix.lower() == ".zip" and not target.with_suffix("").suffix
-        follows = self.target == STANDARD or (bare and usual not in ("parquet", "vector"))
-        return first, kind_of(target, usual if follows else None)
+        return kinds_of(self.name, self.target, self.job.reading.format)
 
     @cached_property
     def source(self) -> Source:
@@ -274,26 +265,12 @@ class _File:
 
     @cached_property
     def layout(self) -> Layout:
-        """How the reports are written, with the columns of their cells. Raise if they cannot be."""
-        table, source = self.table, self.source
-        schema = table.reported_schema
-        for name in self.cell_columns:
-            if name in schema.names:
-                raise InvalidInputError(f"the output would have two columns {name!r}: do not keep it")
-            schema = schema.append(pa.field(name, pa.string()))
-        safe, written = self.job.spreadsheet_safe, self.kinds[1]
-        how = (table.decimals, source.delimiter, source.decimal_comma, safe)
-        layout = Layout(written, schema, table.places, *how)
+        """How the reports are written. Raise if they cannot be."""
+        table, source, job = self.table, self.source, self.job
+        how = (table.decimals, source.delimiter, source.decimal_comma, job.spreadsheet_safe, job.cells)
+        layout = Layout(self.kinds[1], table.reported_schema, table.places, *how)
         check_writable(self.target, layout)
-        if safe and written.format not in ("csv", "tsv"):
-            raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
         return layout
-
-    @property
-    def cell_columns(self) -> list[str]:
-        """The columns of the names of cells, one per place."""
-        count = 0 if self.job.cells is None else len(self.table.places)
-        return ["cell"] if count == 1 else [f"cell_{number}" for number in range(1, count + 1)]
 
     @property
     def rejects(self) -> str | Path | None:
@@ -313,7 +290,7 @@ class _File:
 
     def _writable(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches; raise for values that cannot be written, before persons are charged."""
-        layout = replace(self.layout, schema=self.table.reported_schema)
+        layout = self.layout
         for batch in self.batches():
             if self.job.charged and self.job.recipe.published:
                 check_writable(self.target, layout, batch)
@@ -325,9 +302,7 @@ class _File:
     def _check(self, reports: Sequence[FloatArray]) -> None:
         """Raise for reports that cannot be written; text has degrees in place of points."""
         if self.kinds[1].format in ("parquet", "vector"):
-            nothing = pa.RecordBatch.from_arrays([], names=[])
-            columns = self.cell_columns
-            _, moved = in_cells(nothing, reports, self.job.cells, columns, self.table.decimals)
+            _, moved = self.layout.in_cells(pa.RecordBatch.from_arrays([], names=[]), reports)
             self.table.refuse_outside_crs(moved)
 
     @property
@@ -362,7 +337,7 @@ class _File:
     ) -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
         """Yield the kept columns and the reports; add their corners to a list."""
         for batch, _, reports in part.draw(self.batches(), release, places=False):
-            written, moved = in_cells(batch, reports, self.job.cells, self.cell_columns, self.table.decimals)
+            written, moved = self.layout.in_cells(batch, reports)
             corners[:] = [corners_of([*corners, *moved])]
             yield written, moved
             if self.job.progress is not None and not self.job.several:
@@ -436,8 +411,7 @@ def _made(
             files[path].rejected = rejected
             yield found
 
-    first = next(iter(files.values()))
-    with first._named():
+    with (first := next(iter(files.values())))._named():
         table = first.table
     release = decide_release(
         table, on_parts, job.ledger, job.label, charging=_charging(job, files.values(), unfinished)
@@ -463,10 +437,7 @@ def _made(
 def _charging(job: _Job, files: Iterable[_File], unfinished: WorkFolder | None) -> Iterator[None]:
     """Before a charge, raise if the files cannot be written; after it, what is unfinished is kept."""
     if not job.several:
-        with AtomicWriter(job.within) as trial:
-            # Nothing is written here, so nothing appears.
-            for name in (name for file in files for name in file.outputs if name is not None):
-                trial.open(name) if str(name) == STANDARD else trial.path(name)
+        refuse_unwritable((name for file in files for name in file.outputs if name is not None), job.within)
     with nullcontext() if unfinished is None else unfinished.charging():
         yield
 
@@ -477,14 +448,3 @@ def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments:
     if len(files) > 1 and sessions is None and (job.large if job.workers is None else job.workers > 1):
         return in_processes(job.workers, work, [(file.settled(), None, *arguments) for file in files])
     return (work(file, sessions, *arguments) for file in files)
-
-
-def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:
-    """Raise if a file that is used would be written over, or two would be written into one."""
-    taken = [Path(name).resolve() for name in used if str(name) != STANDARD]
-    for path in (Path(name).resolve() for name in targets if name is not None and str(name) != STANDARD):
-        if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for other in taken):
-            raise InvalidInputError(
-                f"{path.name} would be overwritten: input, output, rejects, key and ledger must be different files"
-            )
-        taken.append(path)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -52,14 +53,16 @@ def check_writable(name: str, layout: "Layout", rows: pa.RecordBatch | None = No
     """
     if rows is None:
         arrays = []
-        for field in layout.schema:
+        for field in layout.fields:
             try:
                 arrays.append(pa.nulls(1, field.type))
             except pa.ArrowException:
                 raise InvalidInputError(
                     f"column {field.name!r} has type {field.type}, which cannot be written: do not keep it"
                 ) from None
-        rows = pa.RecordBatch.from_arrays(arrays, names=layout.schema.names)
+        rows = pa.RecordBatch.from_arrays(arrays, names=layout.fields.names)
+    else:
+        layout = replace(layout, cells=None)
     parts = [(rows, [np.zeros((len(rows), 2))] * len(layout.places))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, Path(name).name)
@@ -109,31 +112,6 @@ def write(target: Path | IO[bytes], parts: Iterator[Part], layout: "Layout") -> 
             raise InvalidInputError(f"the reports cannot be written as {name} ({reason})") from None
 
 
-def in_cells(
-    batch: pa.RecordBatch, reports: Sequence[FloatArray], cells: str | None, columns: Sequence[str], decimals: int
-) -> Part:
-    """Return reports as cells of a kind such as `h3:9`: moved to the centres, with the names in new columns.
-
-    It reads the reports only. Without a kind of cells they stay as they are.
-    """
-    if cells is None:
-        return batch, reports
-    # Cells load scipy, which takes long.
-    from geoind.space.cells import cell_centres, cell_names
-
-    moved = []
-    for column, places in zip(columns, reports, strict=True):
-        there = ~np.isnan(places[:, 0])
-        names, values = cell_names(places[there], cells), np.full(len(places), None, dtype=object)
-        centres = places.copy()
-        values[there], centres[there] = names, snap_lonlat(cell_centres(names), decimals)
-        # Not `append_column`: a batch without columns has no rows.
-        schema = batch.schema.append(pa.field(column, pa.string()))
-        batch = pa.RecordBatch.from_arrays([*batch.columns, pa.array(values, pa.string())], schema=schema)
-        moved.append(centres)
-    return batch, moved
-
-
 @dataclass(frozen=True)
 class Layout:
     """The format of a file of reports, and how its columns are written.
@@ -153,6 +131,8 @@ class Layout:
         How a CSV file is written.
     spreadsheet_safe : bool
         Whether a ' is put before text of a CSV or TSV file that a spreadsheet takes for a formula.
+    cells : str, optional
+        The kind of cells as which reports are written, such as `h3:9`.
     """
 
     kind: Kind
@@ -162,6 +142,7 @@ class Layout:
     delimiter: str = ","
     decimal_comma: bool = False
     spreadsheet_safe: bool = False
+    cells: str | None = None
 
     def __post_init__(self) -> None:
         if self.format in READ_ONLY:
@@ -171,12 +152,43 @@ class Layout:
                 f"this format has one location per record, and the reports have {len(self.places)}: write CSV, "
                 "NDJSON or Parquet"
             )
-        _refuse_twice(self.schema.names)
+        if self.spreadsheet_safe and self.format not in ("csv", "tsv"):
+            raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {self.format}")
+        _refuse_twice(self.fields.names)
 
     @property
     def format(self) -> str:
         """The name of the format."""
         return self.kind.format
+
+    @cached_property
+    def fields(self) -> pa.Schema:
+        """The columns of the file, with the names of cells, a column per place."""
+        count = 0 if self.cells is None else len(self.places)
+        names = ["cell"] if count == 1 else [f"cell_{number}" for number in range(1, count + 1)]
+        return pa.schema([*self.schema, *(pa.field(name, pa.string()) for name in names)])
+
+    def in_cells(self, batch: pa.RecordBatch, reports: Sequence[FloatArray]) -> Part:
+        """Return reports as cells: moved to the centres, with the names in new columns. It reads the reports only.
+
+        Without a kind of cells they stay as they are.
+        """
+        if self.cells is None:
+            return batch, reports
+        # Cells load scipy, which takes long.
+        from geoind.space.cells import cell_centres, cell_names
+
+        moved = []
+        for field, places in zip(list(self.fields)[len(self.schema) :], reports, strict=True):
+            there = ~np.isnan(places[:, 0])
+            names, values = cell_names(places[there], self.cells), np.full(len(places), None, dtype=object)
+            centres = places.copy()
+            values[there], centres[there] = names, snap_lonlat(cell_centres(names), self.decimals)
+            # Not `append_column`: a batch without columns has no rows.
+            schema = batch.schema.append(field)
+            batch = pa.RecordBatch.from_arrays([*batch.columns, pa.array(values, pa.string())], schema=schema)
+            moved.append(centres)
+        return batch, moved
 
     def columns(self, part: Part) -> dict[str, Column]:
         """Return the columns of a part; where a format has one place per record, without the place."""
@@ -185,7 +197,7 @@ class Layout:
             for source, name, array in self._written(place, degrees):
                 spots[source].append((pa.field(name, array.type), array))
         found: list[Column] = []
-        for field in self.schema:
+        for field in self.fields:
             found += spots[field.name] if field.name in spots else [(field, part[0].column(field.name))]
         _refuse_twice([field.name for field, _ in found])
         return {field.name: (field, column) for field, column in found}
@@ -208,7 +220,7 @@ class Layout:
     @property
     def empty(self) -> Part:
         """A part without rows."""
-        return empty_batch(self.schema), [np.empty((0, 2))] * len(self.places)
+        return empty_batch(self.fields), [np.empty((0, 2))] * len(self.places)
 
 
 def _refuse_twice(names: Sequence[str]) -> None:

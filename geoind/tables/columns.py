@@ -103,24 +103,6 @@ def floats_of(column: pa.Array) -> FloatArray:
     return np.asarray(made, np.float64)
 
 
-def numbers_of(column: pa.Array) -> FloatArray:
-    """Return the numbers of a column in plain types, NaN for what is none.
-
-    Examples
-    --------
-    >>> numbers_of(pa.array(["1.5", "many", None]))
-    array([1.5, nan, nan])
-    """
-    return np.array([_number(value) for value in column.to_pylist()], np.float64)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return np.nan
-
-
 def nulls(column: pa.Array) -> Flags:
     """Return which rows are null."""
     if not column.null_count:
@@ -397,13 +379,9 @@ def _of_timestamps(column: pa.Array) -> FloatArray:
 
 def _of_text(column: pa.Array) -> FloatArray:
     for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
+        with suppress(pa.ArrowInvalid):
             made = column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if kind == pa.float64():
-            return floats_of(made)
-        return _of_timestamps(made)
+            return floats_of(made) if kind == pa.float64() else _of_timestamps(made)
     return np.array([_of_one(text) for text in column.to_pylist()], np.float64)
 
 
