@@ -246,7 +246,8 @@ def test_a_file_of_bad_rows_is_refused_before_it_fills_the_memory(monkeypatch: p
 def test_quotes_in_tsv_are_characters_like_others() -> None:
     source = open_tsv(Given(b'name\tlat\n"a\t1\nb"\t2\n"c"\t3\n'), Reading())
     assert values(source) == [['"a', "1"], ['b"', "2"], ['"c"', "3"]]
-    assert source.delimiter == "\t"
+    # A CSV file of its reports has commas.
+    assert (source.delimiter, source.decimal_comma) == (",", False)
 
 
 def test_a_reading_that_is_left_leaves_nothing_open(tmp_path: Path) -> None:
