@@ -21,9 +21,15 @@ from geoind.arrays import (
 )
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.noise import snap_lonlat
-from geoind.mechanisms.protocol import Mechanism, check_truths, require_space
+from geoind.mechanisms.protocol import (
+    Mechanism,
+    RandomnessLike,
+    as_randomness,
+    check_truths,
+    fresh_pair,
+    require_space,
+)
 from geoind.mechanisms.spherical import SphericalLaplace
-from geoind.randomness import RandomnessLike, as_randomness, fresh_pair
 
 if TYPE_CHECKING:
     from geoind.accounting.calibration import Family

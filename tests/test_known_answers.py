@@ -33,9 +33,8 @@ from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
 from geoind.files import load_mechanism
-from geoind.keys import Key, key_of_place
+from geoind.keys import Key, Labels, Words, key_of_place
 from geoind.mechanisms import exact, noise
-from geoind.randomness import Labels, Words
 from geoind.traces import PrivateZone, SparseVector
 
 FOLDER = Path(__file__).parent

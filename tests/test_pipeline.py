@@ -37,10 +37,10 @@ from geoind import (
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray
+from geoind.keys import Words
 from geoind.mechanisms.noise import BLOCK
-from geoind.mechanisms.protocol import Space
+from geoind.mechanisms.protocol import RandomnessLike, Space
 from geoind.pipeline import Costs, ReportCounts
-from geoind.randomness import RandomnessLike, Words
 from geoind.traces import SparseVector
 from tests.keywords import Place, Together
 

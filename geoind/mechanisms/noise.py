@@ -23,8 +23,8 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_lonlat, as_positive
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.parallel import Threads, available_cores
-from geoind.randomness import Words
 
 Number = TypeVar("Number", float, FloatArray)
 Column = TypeVar("Column", int, FloatArray)

@@ -23,6 +23,7 @@ from geoind.arrays import (
 )
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.mechanisms.noise import (
     ARRAYS,
     DECIMALS,
@@ -47,8 +48,7 @@ from geoind.mechanisms.noise import (
     survivals,
     wrapped,
 )
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness, words_by_block
+from geoind.mechanisms.protocol import Randomness, RandomnessLike, Space, as_randomness, words_by_block
 
 if TYPE_CHECKING:
     from flint import arb

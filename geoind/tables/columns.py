@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.randomness import Labels
+from geoind.keys import Labels
 
 Flags = npt.NDArray[np.bool_]
 

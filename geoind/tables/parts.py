@@ -17,9 +17,9 @@ from geoind.accounting.record import PARQUET_KEY
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
+from geoind.keys import KeyedRandomness, Words
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, obfuscate_lonlat
-from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.columns import column_of, rows_of
 from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.release import BOUNDING, Count, Release, innermost, turns_of

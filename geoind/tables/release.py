@@ -23,10 +23,10 @@ from geoind.accounting.record import PersonTotal, ReleaseRecord
 from geoind.arrays import FloatArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
+from geoind.keys import KeyedRandomness, Words
 from geoind.mechanisms.protocol import Mechanism, mean_error, off_site_level
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget
-from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.recipe import EACH_ROW, Recipe, described
 from geoind.tables.table import Examined, Table

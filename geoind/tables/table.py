@@ -18,10 +18,9 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.keys import as_key, key_of_place
+from geoind.keys import KeyedRandomness, as_key, key_of_place
 from geoind.mechanisms.noise import DECIMALS
 from geoind.mechanisms.protocol import accepted
-from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.tables import columns as arrow
 from geoind.tables.columns import NO_TIME, Flags, column_of, only_column, rows_of, sampled_rows, values_of

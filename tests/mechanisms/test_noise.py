@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flint import arb, arb_series, ctx
 
+from geoind.keys import Words
 from geoind.mechanisms import noise
 from geoind.mechanisms.noise import (
     ARRAYS,
@@ -27,7 +28,6 @@ from geoind.mechanisms.noise import (
     survival_scalar,
     survivals,
 )
-from geoind.randomness import Words
 
 
 def exact_radius(p: float) -> float:
