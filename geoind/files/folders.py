@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from geoind.atomic import STANDARD, refuse_unwritable
 from geoind.errors import InvalidInputError
-from geoind.files.formats import READ_ONLY, is_known, kind_of, refuse_urls
+from geoind.files.formats import READ_ONLY, STANDARD, is_known, kind_of, refuse_urls
+from geoind.files.writers import refuse_unwritable
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
 from geoind.tables.sidecars import visible_in

@@ -20,9 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import IntArray
-from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
 from geoind.space.vector_files import DRIVERS
+
+STANDARD = "-"
+"""The name of standard input and output."""
 
 NAMED = {
     "csv": (".csv", ".txt"),

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from geoind.accounting.record import PARQUET_KEY, sidecar_of
 from geoind.arrays import FloatArray, IntArray
-from geoind.atomic import STANDARD, AtomicWriter, private_folder, refuse_unwritable
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
 from geoind.files.formats import (
+    STANDARD,
     BadRecord,
     Kind,
     Reading,
@@ -26,7 +26,7 @@ from geoind.files.formats import (
     refuse_overwriting,
     refuse_urls,
 )
-from geoind.files.writers import Layout, check_writable, write
+from geoind.files.writers import AtomicWriter, Layout, check_writable, private_folder, refuse_unwritable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.columns import named_path

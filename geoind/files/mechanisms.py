@@ -24,7 +24,6 @@ import shapely
 
 from geoind.accounting.record import MOST_BYTES, as_object
 from geoind.arrays import FloatArray, IntArray, as_lonlat
-from geoind.atomic import AtomicWriter
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.interpolated import Interpolated
@@ -32,6 +31,7 @@ from geoind.channels.priors import Prior
 from geoind.channels.rows import parts_of
 from geoind.distances import Distance, euclidean
 from geoind.errors import GeoindError, InvalidInputError
+from geoind.files.writers import AtomicWriter
 from geoind.mechanisms.projected import Projected
 from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.space.domain import LOCAL_RADIUS, largest_scale_within

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.keys import KeyedRandomness, as_key, key_of_place
@@ -174,7 +173,8 @@ class Table:
                 raise InvalidInputError(f"column {name!r} {GEOMETRY}")
             arrow.check_type(name, self.schema.field(name).type)
         if self.recipe.person is EACH_FILE:
-            if self.path in ("", STANDARD):
+            # Standard input is called "-".
+            if self.path in ("", "-"):
                 raise InvalidInputError(
                     "EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW"
                 )
