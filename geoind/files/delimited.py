@@ -206,7 +206,7 @@ class _Utf8:
 def _delimiter(given: str | None, text: str, quoting: bool) -> str:
     """Return the given delimiter, or that for which most of the first records have as many fields as the first."""
     if given is not None:
-        sign = "\t" if given == "tab" else given
+        sign = "\t" if given in ("tab", "\\t") else given
         if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
             raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {given!r}")
         return sign

@@ -128,7 +128,8 @@ def test_of_several_delimiters_that_fit_the_rarer_one_is_taken() -> None:
 
 def test_a_given_delimiter_wins() -> None:
     assert table("a;b,c\n1;2,3\n", delimiter=",").schema.names == ["a;b", "c"]
-    assert table("a,b\tc\n", delimiter="tab").schema.names == ["a,b", "c"]
+    for tab in ("tab", "\\t", "\t"):
+        assert table("a,b\tc\n", delimiter=tab).schema.names == ["a,b", "c"]
     for delimiter in ("", "ab", "é", '"', "\n", "1"):
         with pytest.raises(InvalidInputError, match="delimiter must be one ASCII character"):
             table("a,b\n", delimiter=delimiter)
