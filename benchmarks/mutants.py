@@ -29,7 +29,7 @@ OUT = ROOT / "docs" / "benchmarks" / "mutants.md"
 EQUIVALENT = ROOT / "benchmarks" / "equivalent_mutants.txt"
 
 ALSO = {
-    "geoind/randomness.py": ["tests/test_known_answers.py", "tests/mechanisms"],
+    "geoind/keys.py": ["tests/test_known_answers.py", "tests/mechanisms"],
     "geoind/mechanisms": ["tests/test_known_answers.py"],
     "geoind/budgets/ledger.py": ["tests/test_extras.py"],
     "geoind/budgets/same_place.py": ["tests/test_known_answers.py"],

@@ -23,6 +23,7 @@ from .errors import InvalidInputError as InvalidInputError
 from .estimate.population import estimate_population as estimate_population
 from .files.job import obfuscate_file as obfuscate_file
 from .keys import Key as Key
+from .keys import KeyedRandomness as KeyedRandomness
 from .mechanisms.planar import PlanarGaussian as PlanarGaussian
 from .mechanisms.planar import PlanarLaplace as PlanarLaplace
 from .mechanisms.post_processed import ClosestIn as ClosestIn
@@ -38,7 +39,6 @@ from .pipeline import epsilon_for as epsilon_for
 from .pipeline import obfuscate as obfuscate
 from .pipeline import obfuscate_lonlat as obfuscate_lonlat
 from .queries.private_query import private_query as private_query
-from .randomness import KeyedRandomness as KeyedRandomness
 from .space.projection import Projection as Projection
 from .space.sites import Grid as Grid
 from .space.sites import Places as Places

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from geoind.errors import GeoindError
 
-__all__ = ["OnReports", "OnShare", "Threads", "available_cores", "in_processes", "over_blocks"]
+__all__ = ["OnReports", "OnShare", "Threads", "available_cores", "in_processes"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -22,15 +22,6 @@ OnReports: TypeAlias = Callable[[int, float | None], None]
 
 OnShare: TypeAlias = Callable[[str, float], None]
 """Progress callback: called with a description of the finished part, and the share of the work done."""
-
-BLOCK = 8192
-"""Rows handled at once; their temporaries fit the processor's cache."""
-
-SHARED_BLOCK = 32768
-"""The same for several threads: larger, so that they wait less for each other."""
-
-ROWS_PER_THREAD = 1 << 17
-"""Least number of rows per thread."""
 
 
 def available_cores() -> int:
@@ -43,23 +34,6 @@ def available_cores() -> int:
     """
     granted = getattr(os, "sched_getaffinity", None)
     return len(granted(0)) if granted is not None else os.cpu_count() or 1
-
-
-def over_blocks(work: Callable[[slice], Result], count: int) -> list[Result]:
-    """Return the results of `work` for each block of `count` rows, in order; many rows use several threads.
-
-    For numpy, which releases the interpreter's lock; the results must not depend on the size of the blocks.
-
-    Examples
-    --------
-    >>> over_blocks(lambda part: part.stop - part.start, 20_000)
-    [8192, 8192, 3616]
-    """
-    number = min(available_cores(), count // ROWS_PER_THREAD)
-    size = BLOCK if number < 2 else SHARED_BLOCK
-    parts = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-    with Threads(number) as threads:
-        return list(threads.each(work, parts))
 
 
 class Threads:

@@ -20,10 +20,16 @@ from geoind.arrays import (
     as_unit,
 )
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism, check_truths, require_space
+from geoind.mechanisms.noise import snap_lonlat
+from geoind.mechanisms.protocol import (
+    Mechanism,
+    RandomnessLike,
+    as_randomness,
+    check_truths,
+    fresh_pair,
+    require_space,
+)
 from geoind.mechanisms.spherical import SphericalLaplace
-from geoind.randomness import RandomnessLike, as_randomness, fresh_pair
-from geoind.space.lattice import snap_lonlat
 
 if TYPE_CHECKING:
     from geoind.accounting.calibration import Family

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.randomness import Words
+from geoind.keys import Words
 
 WORD = 1 << 64
 

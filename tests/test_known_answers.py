@@ -27,16 +27,14 @@ from geoind import (
     SphericalGaussian,
     SphericalLaplace,
     TraceSession,
-    parallel,
 )
 from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
 from geoind.files import load_mechanism
-from geoind.keys import Key, key_of_place
-from geoind.mechanisms import exact
-from geoind.randomness import Labels, Words
+from geoind.keys import Key, Labels, Words, key_of_place
+from geoind.mechanisms import exact, noise
 from geoind.traces import PrivateZone, SparseVector
 
 FOLDER = Path(__file__).parent
@@ -236,10 +234,10 @@ def test_the_page_in_docs_says_what_the_code_does(name: str) -> None:
 
 def test_many_reports_are_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert many() == ANSWERS["many"]
-    monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 1000)
-    monkeypatch.setattr(parallel, "SHARED_BLOCK", 777)
+    monkeypatch.setattr(noise, "ROWS_PER_THREAD", 1000)
+    monkeypatch.setattr(noise, "SHARED_BLOCK", 777)
     for cores in (2, 3):
-        monkeypatch.setattr(parallel, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(noise, "available_cores", lambda cores=cores: cores)
         assert many() == ANSWERS["many"]
 
 

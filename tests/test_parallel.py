@@ -3,8 +3,7 @@ import time
 
 import pytest
 
-from geoind import parallel
-from geoind.parallel import Threads, available_cores, in_processes, over_blocks
+from geoind.parallel import Threads, available_cores, in_processes
 
 
 def test_only_the_cores_that_the_system_grants_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,17 +40,6 @@ def test_pieces_cover_everything_once_and_in_order(number: int, count: int) -> N
 def test_work_that_fails_in_a_thread_fails_for_the_caller() -> None:
     with pytest.raises(ZeroDivisionError), Threads(2) as threads:
         list(threads.each(lambda item: 1 // item, [1, 0, 1]))
-
-
-@pytest.mark.parametrize("cores", [1, 2])
-@pytest.mark.parametrize("count", [0, 1, 8192, 8193, 300_000])
-def test_blocks_cover_everything_once_and_in_order(
-    cores: int, count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parallel, "available_cores", lambda: cores)
-    parts = over_blocks(lambda part: part, count)
-    assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])][: len(parts)]
-    assert (parts[-1].stop if parts else 0) == count
 
 
 def test_other_processes_do_their_share_and_nothing_is_done_twice_or_lost() -> None:

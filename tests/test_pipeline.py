@@ -34,13 +34,13 @@ from geoind import (
     mechanism_for_reports,
     obfuscate,
     obfuscate_lonlat,
-    parallel,
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.mechanisms.protocol import Space
+from geoind.keys import Words
+from geoind.mechanisms.noise import BLOCK
+from geoind.mechanisms.protocol import RandomnessLike, Space
 from geoind.pipeline import Costs, ReportCounts
-from geoind.randomness import RandomnessLike, Words
 from geoind.traces import SparseVector
 from tests.keywords import Place, Together
 
@@ -432,12 +432,12 @@ def test_a_person_without_a_ledger_and_a_ledger_without_a_person_are_refused_eve
 def test_many_reports_take_little_more_memory_than_truths_and_reports_themselves(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(parallel, "available_cores", lambda: 1)
+    monkeypatch.setattr("geoind.mechanisms.noise.available_cores", lambda: 1)
     lat, lon = np.zeros(400_000), np.zeros(400_000)
     obfuscate(lat=lat[:1], lon=lon[:1], epsilon=0.01)
     tracemalloc.start()
     obfuscate(lat=lat, lon=lon, epsilon=0.01)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    one_block = 30 * 8 * parallel.BLOCK
+    one_block = 30 * 8 * BLOCK
     assert peak < 2 * (lat.nbytes + lon.nbytes) + one_block

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from geoind import obfuscate_lonlat
 from geoind.arrays import FloatArray
-from geoind.space.lattice import METRES_PER_DEGREE
+from geoind.mechanisms.noise import METRES_PER_DEGREE
 
 from .observer import Odds, Region, best_guess, by_shape, likeliest_region, odds_between, posterior
 from .requests import MAX_SEED, Point, Privacy, Promised

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias, cast
 
 from geoind.errors import InvalidInputError, plural
+from geoind.mechanisms.noise import DECIMALS
 from geoind.mechanisms.protocol import Mechanism, off_site_level
-from geoind.space.lattice import DECIMALS
 from geoind.version import __version__
 
 PARQUET_KEY = b"geoind"

@@ -16,10 +16,9 @@ from geoind.accounting.promise import Promise
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
 from geoind.audits.trials import FAR, SHARES, Finding, as_sampler, bound, finding_of, local_plane, trials_at
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level, space_of
+from geoind.mechanisms.protocol import Mechanism, RandomnessLike, is_mechanism, off_site_level, space_of
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new
-from geoind.randomness import RandomnessLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from geoind.arrays import ArrayLike, as_floats
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.noise import DECIMALS, snap_lonlat
 from geoind.mechanisms.spherical import as_decimals
-from geoind.space.lattice import DECIMALS, snap_lonlat
 
 __all__ = ["valid_reports"]
 

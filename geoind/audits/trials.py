@@ -16,8 +16,7 @@ from scipy.special import betaincinv
 
 from geoind.arrays import ArrayLike, FloatArray, as_points
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism
-from geoind.randomness import RandomnessLike, as_randomness
+from geoind.mechanisms.protocol import Mechanism, RandomnessLike, as_randomness
 from geoind.space.projection import Projection
 
 __all__ = [

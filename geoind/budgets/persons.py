@@ -10,7 +10,7 @@ import numpy as np
 
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
-from geoind.randomness import Words
+from geoind.keys import Words
 
 __all__ = ["PersonReports", "as_person"]
 

@@ -25,10 +25,9 @@ from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
-from geoind.keys import KEY_BYTES, KeyLike, as_key
+from geoind.keys import KEY_BYTES, KeyedRandomness, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Location, choose_mechanism
-from geoind.randomness import KeyedRandomness
 
 __all__ = ["SamePlace"]
 

@@ -23,10 +23,9 @@ from geoind.channels.rows import (
 )
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
-from geoind.mechanisms.protocol import Space
+from geoind.mechanisms.protocol import RandomnessLike, Space, as_randomness, at_places, fresh_pair
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, dot_on_map, draw_density, thumbnail
-from geoind.randomness import RandomnessLike, as_randomness, at_places, fresh_pair
 from geoind.space.sites import Grid, Sites, same_sites
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from geoind.channels.priors import Prior
 from geoind.channels.rows import as_grid, reach_of_rows
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike, Words, as_randomness
+from geoind.keys import Words
+from geoind.mechanisms.protocol import RandomnessLike, Space, as_randomness
 from geoind.space.sites import as_plane, same_sites
 
 __all__ = ["Dummies"]

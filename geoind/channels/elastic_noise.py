@@ -16,8 +16,8 @@ from geoind.channels.priors import Prior
 from geoind.channels.rows import choose, choose_each, choose_exactly
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike, Words, as_randomness
+from geoind.keys import Words
+from geoind.mechanisms.protocol import RandomnessLike, Space, as_randomness
 from geoind.space.sites import Grid, Places
 
 if TYPE_CHECKING:

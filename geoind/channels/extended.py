@@ -26,8 +26,8 @@ from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_positiv
 from geoind.channels.rows import choose, choose_one, partial_sums, steepest_ratio
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.parallel import Threads, available_cores
-from geoind.randomness import Words
 from geoind.space.sites import Sites
 
 __all__ = ["LARGEST_EXPONENT", "ExtendedMatrix"]

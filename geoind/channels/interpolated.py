@@ -14,8 +14,7 @@ from geoind.channels.channel import Channel
 from geoind.channels.rows import Rows, choose_each, choose_exactly, choose_one, parts_of, shares_within
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike, as_randomness, fresh_pair
+from geoind.mechanisms.protocol import RandomnessLike, Space, as_randomness, fresh_pair
 from geoind.space.sites import Grid, Sites, as_plane
 
 if TYPE_CHECKING:

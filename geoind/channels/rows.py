@@ -16,8 +16,8 @@ import numpy as np
 from geoind.arrays import FloatArray, IntArray, as_unit
 from geoind.distances import euclidean
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.parallel import Threads, available_cores
-from geoind.randomness import Words
 from geoind.space.sites import Grid, Sites
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import numpy as np
 import pandas as pd
 
 from geoind.arrays import FloatArray
-from geoind.atomic import AtomicWriter
 from geoind.audits import LEGAL_DISTANCES, assess
 from geoind.audits.rules import parse_rule
 from geoind.cli.program import add_reading, check_target, option, progress_line, reading_of
 from geoind.errors import MOST_SAID, InvalidInputError, printable
 from geoind.files import Reading
 from geoind.files.places import read_rows
+from geoind.files.writers import AtomicWriter
 from geoind.space.raster_files import RASTERS, read_raster
 from geoind.tables import ReleaseRecord, read_promise
 from geoind.tables.places import LonLat, Points, places_of

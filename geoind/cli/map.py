@@ -8,10 +8,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from geoind.atomic import STANDARD, AtomicWriter
 from geoind.cli.program import add_reading, check_target, find_sources, option, reading_of
 from geoind.errors import InvalidInputError
 from geoind.files import read_places
+from geoind.files.formats import STANDARD
+from geoind.files.writers import AtomicWriter
 from geoind.maps import read_basemap, report_map
 from geoind.tables.sidecars import read_promise, record_of
 

@@ -300,15 +300,9 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     option(group, "--layer NAME", "layer of a GeoPackage or another file with layers [the only one]")
     text = "format of the input, if its name does not show it; vector is any format of GDAL"
     option(group, f"--format {'|'.join(FORMATS)}", text)
-    option(
-        group, "--delimiter CHARACTER", "between the fields of a CSV file, or 'tab' [detected]", type=_delimiter
-    )
+    option(group, "--delimiter CHARACTER", "between the fields of a CSV file, or 'tab' [detected]")
     text = "the first line of a CSV file is a record; columns are numbers, from 1"
     option(group, "--no-header", text, dest="header", action="store_false")
-
-
-def _delimiter(text: str) -> str:
-    return "\t" if text in ("tab", "\\t") else text
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:

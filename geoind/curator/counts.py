@@ -12,9 +12,9 @@ from geoind.curator.contributions import Persons, as_level, as_names, bounded, c
 from geoind.curator.noise import GeometricNoise, as_fresh_randomness
 from geoind.errors import InvalidInputError, plural
 from geoind.estimate.inversion import nearest_distribution
+from geoind.mechanisms.protocol import RandomnessLike
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, draw_density, thumbnail
-from geoind.randomness import RandomnessLike
 from geoind.space.cells import CellSites
 from geoind.space.crs import points_lonlat
 from geoind.space.projection import points_xy

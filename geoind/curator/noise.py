@@ -13,8 +13,9 @@ from flint import arb
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
+from geoind.keys import KeyedRandomness, Words
 from geoind.mechanisms.exact import decided
-from geoind.randomness import KeyedRandomness, Randomness, RandomnessLike, Words, as_randomness
+from geoind.mechanisms.protocol import Randomness, RandomnessLike, as_randomness
 
 __all__ = ["LARGEST", "GeometricNoise", "as_fresh_randomness", "uniform_number"]
 

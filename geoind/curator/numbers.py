@@ -11,7 +11,7 @@ from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_finite, 
 from geoind.curator.contributions import Persons, as_level, as_names, bounded, charge_release
 from geoind.curator.noise import LARGEST, GeometricNoise, as_fresh_randomness, uniform_number
 from geoind.errors import InvalidInputError
-from geoind.randomness import Randomness, RandomnessLike
+from geoind.mechanisms.protocol import Randomness, RandomnessLike
 
 if TYPE_CHECKING:
     from geoind.budgets.ledger import Ledger

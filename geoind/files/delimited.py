@@ -80,7 +80,8 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> Source:
         names, start, pattern = [str(1 + index) for index in range(len(records[0]))], mark, "the first row"
     comma = delimiter != "," and any(sum(map(bool, map(COMMA.fullmatch, record))) > 1 for record in records)
     read = partial(_rows, data, names, delimiter, start, quoting, pattern)
-    return Source(text_schema(names), read, "row", delimiter, comma)
+    schema = text_schema(names)
+    return Source(schema, read, "row", delimiter, comma) if quoting else Source(schema, read)
 
 
 def open_tsv(data: Bytes, reading: Reading) -> Source:
@@ -205,7 +206,7 @@ class _Utf8:
 def _delimiter(given: str | None, text: str, quoting: bool) -> str:
     """Return the given delimiter, or that for which most of the first records have as many fields as the first."""
     if given is not None:
-        sign = "\t" if given == "tab" else given
+        sign = "\t" if given in ("tab", "\\t") else given
         if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
             raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {given!r}")
         return sign
@@ -256,7 +257,8 @@ def _unique(fields: Sequence[str]) -> list[str]:
 
 def write_csv(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
     """Write rows; fields are quoted where they need it."""
-    options = pa.csv.WriteOptions(include_header=False, delimiter=layout.delimiter, quoting_style="none")
+    delimiter = layout.delimiter if layout.format == "csv" else "\t"
+    options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
 
     def lines(columns: dict[str, pa.Array]) -> Any:
         if layout.spreadsheet_safe:
@@ -268,7 +270,7 @@ def write_csv(stream: IO[bytes], parts: Iterator[Part], layout: Layout) -> None:
         except pa.ArrowInvalid:
             # Some fields need quotes. pyarrow would put them around all fields.
             fields = [_field(name, column, layout) for name, column in columns.items()]
-            between = [piece for field in fields for piece in (layout.delimiter, field)]
+            between = [piece for field in fields for piece in (delimiter, field)]
             return bytes_of(joined(*between[1:], "\n"))
 
     stream.write(lines({name: _one(name) for name in layout.columns(layout.empty)}))

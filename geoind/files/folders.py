@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from geoind.atomic import STANDARD, AtomicWriter
 from geoind.errors import InvalidInputError
-from geoind.files.formats import READ_ONLY, is_known, kind_of, refuse_urls
+from geoind.files.formats import READ_ONLY, STANDARD, is_known, kind_of, refuse_urls
+from geoind.files.writers import refuse_unwritable
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
 from geoind.tables.sidecars import visible_in
@@ -102,9 +102,7 @@ def refuse_folders(
     for place in (rejects_of(rejects, path) for path in files):
         # The folders above it that are missing can be made.
         there = next(folder for folder in place.parents if folder.exists())
-        with AtomicWriter() as delivery:
-            # Nothing is written to it, so nothing appears.
-            delivery.path(place if there == place.parent else there / place.name)
+        refuse_unwritable([place if there == place.parent else there / place.name])
 
 
 def _is_in(path: str | Path, folder: str | Path) -> bool:

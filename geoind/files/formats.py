@@ -9,7 +9,7 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -20,9 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import IntArray
-from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
 from geoind.space.vector_files import DRIVERS
+
+STANDARD = "-"
+"""The name of standard input and output."""
 
 NAMED = {
     "csv": (".csv", ".txt"),
@@ -34,6 +36,7 @@ NAMED = {
     "plt": (".plt",),
 }
 FORMATS = (*NAMED, "google", "vector")
+WRITTEN = ".csv, .tsv, .ndjson, .geojson, .geojsonl, .gpx, .parquet, .gpkg, .fgb, .shp"
 READ_ONLY = ("plt", "google")
 SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffixes}
 """The format by the suffix. Other suffixes of `vector_files.DRIVERS` are "vector": read and written by GDAL."""
@@ -247,6 +250,22 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     return Kind(found, compression)
 
 
+def kinds_of(source: str, target: str, chosen: str | None = None) -> tuple[Kind, Kind]:
+    """Return the formats of a file, which may be chosen, and of the file of its reports."""
+    place = Path(target)
+    if source == STANDARD and target != STANDARD:
+        chosen = chosen or kind_of(place).format
+    # An archive without another suffix.
+    bare = place.suffix.lower() == ".zip" and not place.with_suffix("").suffix
+    if target != STANDARD and not bare and not is_known(place):
+        # `format=` is that of the input.
+        raise InvalidInputError(f"the output {place.name!r} must end in one of {WRITTEN}")
+    first = kind_of(source, chosen)
+    usual = "csv" if first.format in READ_ONLY else first.format
+    follows = target == STANDARD or (bare and usual not in ("parquet", "vector"))
+    return first, kind_of(place, usual if follows else None)
+
+
 def refuse_urls(*paths: str | Path) -> None:
     """Raise if a path is an address such as s3://bucket/trips, which would be taken for a local folder."""
     for path in map(str, paths):
@@ -256,6 +275,17 @@ def refuse_urls(*paths: str | Path) -> None:
                 f"{path!r} is an address, and only local files are read and written: copy or mount them, or give "
                 "the table of another reader to geoind.tables.obfuscate"
             )
+
+
+def refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:
+    """Raise if a file that is used would be written over, or two would be written into one."""
+    taken = [Path(name).resolve() for name in used if str(name) != STANDARD]
+    for path in (Path(name).resolve() for name in targets if name is not None and str(name) != STANDARD):
+        if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for other in taken):
+            raise InvalidInputError(
+                f"{path.name} would be overwritten: input, output, rejects, key and ledger must be different files"
+            )
+        taken.append(path)
 
 
 def is_known(path: Path) -> bool:

@@ -13,29 +13,26 @@ import pyarrow as pa
 
 from geoind.accounting.record import PARQUET_KEY, sidecar_of
 from geoind.arrays import FloatArray, IntArray
-from geoind.atomic import STANDARD, AtomicWriter, private_folder
-from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
 from geoind.files.formats import (
-    READ_ONLY,
+    STANDARD,
     BadRecord,
     Kind,
     Reading,
     Source,
-    is_known,
-    kind_of,
+    kinds_of,
     open_source,
+    refuse_overwriting,
     refuse_urls,
 )
-from geoind.files.writers import WRITTEN, check_writable, in_cells, write
+from geoind.files.writers import AtomicWriter, Layout, check_writable, private_folder, refuse_unwritable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.columns import named_path
-from geoind.tables.parts import OnProblems, Part, corners_of, name_of
+from geoind.tables.parts import Part, corners_of, decide_release, name_of
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Release
-from geoind.tables.summary import Summary
+from geoind.tables.release import Release, Summary
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, stamp_of
 
@@ -149,7 +146,7 @@ def obfuscate_file(
         sources = dict(sources_in(given))
         refuse_folders(given, sources, Path(target), rejects, work.used)
         written = [] if rejects is None else [rejects_of(rejects, path) for path in sources]
-    _refuse_overwriting([*sources.values(), *work.used], written)
+    refuse_overwriting([*sources.values(), *work.used], written)
     if not several and (ledger is None or str(target) == STANDARD):
         if ledger is not None and work.recipe.key is None:
             raise InvalidInputError(
@@ -192,8 +189,6 @@ class _Job:
     within: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.ledger is not None:
-            self.recipe.require_person_column()
         if self.cells is not None:
             # Cells load scipy, which takes half of the start of the program.
             from geoind.space.cells import as_cell_system
@@ -216,19 +211,9 @@ class _Job:
     def identity(self, files: Mapping[str, str | Path]) -> dict[str, str]:
         """Return what must be equal for unfinished work to be continued."""
         key = self.recipe.key
-        stamps = {
-            path: stamp_of(Path(file))
-            for path, file in files.items()
-            if str(file) != STANDARD and Path(file).exists()
-        }
-        options = (
-            replace(self.recipe, key=None),
-            name_of(self.recipe.mechanism),
-            self.reading,
-            self.spreadsheet_safe,
-            self.cells,
-            str(self.rejects),
-        )
+        stamps = {path: stamp_of(Path(file)) for path, file in files.items()}
+        options: list[object] = [replace(self.recipe, key=None), name_of(self.recipe.mechanism), self.reading]
+        options += [self.spreadsheet_safe, self.cells, str(self.rejects)]
         return {
             "options": description(options),
             "key": "" if key is None else key.fingerprint,
@@ -257,22 +242,12 @@ class _File:
     rejected: int = 0
     part: Part | None = None
     numbers: IntArray | None = None
+    sink: IO[bytes] | None = None
 
     @cached_property
     def kinds(self) -> tuple[Kind, Kind]:
         """The formats of both files."""
-        chosen, target = self.job.reading.format, Path(self.target)
-        # An archive without another suffix.
-        bare = target.suffix.lower() == ".zip" and not target.with_suffix("").suffix
-        if self.target != STANDARD and not bare and not is_known(target):
-            # `format=` is that of the input.
-            raise InvalidInputError(f"the output {target.name!r} must end in one of {WRITTEN}")
-        if self.name == STANDARD and self.target != STANDARD:
-            chosen = chosen or kind_of(target).format
-        first = kind_of(self.name, chosen)
-        usual = "csv" if first.format in READ_ONLY else first.format
-        follows = self.target == STANDARD or (bare and usual not in ("parquet", "vector"))
-        return first, kind_of(target, usual if follows else None)
+        return kinds_of(self.name, self.target, self.job.reading.format)
 
     @cached_property
     def source(self) -> Source:
@@ -289,20 +264,13 @@ class _File:
         return self.table.needed + ([] if first is None else self.table.clocks(first.batch))
 
     @cached_property
-    def written_schema(self) -> pa.Schema:
-        """The schema of the reports, with the columns of their cells."""
-        schema = self.table.reported_schema
-        for name in self.cell_columns:
-            if name in schema.names:
-                raise InvalidInputError(f"the output would have two columns {name!r}: do not keep it")
-            schema = schema.append(pa.field(name, pa.string()))
-        return schema
-
-    @property
-    def cell_columns(self) -> list[str]:
-        """The columns of the names of cells, one per place."""
-        count = 0 if self.job.cells is None else len(self.table.places)
-        return ["cell"] if count == 1 else [f"cell_{number}" for number in range(1, count + 1)]
+    def layout(self) -> Layout:
+        """How the reports are written. Raise if they cannot be."""
+        table, source, job = self.table, self.source, self.job
+        how = (table.decimals, source.delimiter, source.decimal_comma, job.spreadsheet_safe, job.cells)
+        layout = Layout(self.kinds[1], table.reported_schema, table.places, *how)
+        check_writable(self.target, layout)
+        return layout
 
     @property
     def rejects(self) -> str | Path | None:
@@ -311,42 +279,30 @@ class _File:
             return self.job.rejects
         return rejects_of(self.job.rejects, self.path)
 
-    def count(self, sessions: "TraceSessions | None") -> tuple[str, Count, int]:
-        """Return the path, what is known before anything is drawn, and how many records are rejected.
-
-        Raise for what could not be written.
-        """
+    def each(self, sessions: "TraceSessions | None", work: Callable[..., T]) -> tuple[str, T, int]:
+        """Return the path, what a function returns for the rows, and how many of them are rejected."""
         with self._named():
-            written = self.kinds[1]
-            check_writable(self.target, written, self.written_schema, self.table.places)
-            if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
-                raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
-            part = self._new_part(sessions)
-            count = part.count(self._writable(), charged=self.job.charged, on_problems=self._on_problems())
+            part = self.part or self._new_part(sessions)
+            found = work(part, self._writable())
         # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
         self.part = None if self.job.large else part
-        return self.path, count, self.rejected
+        return self.path, found, self.rejected
 
     def _writable(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches; raise for values that cannot be written, before persons are charged."""
+        layout = self.layout
         for batch in self.batches():
             if self.job.charged and self.job.recipe.published:
-                check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places, batch)
+                check_writable(self.target, layout, batch)
             yield batch
 
-    def tags(self, release: Release) -> PersonReports:
-        """Return the reports of each person, for a ledger."""
-        return (self.part or self._new_part(None)).tags(self.batches(), release)
-
     def _new_part(self, sessions: "TraceSessions | None") -> Part:
-        return Part(self.table, sessions, check=self._check)
+        return Part(self.table, sessions, check=self._check, on_problems=self._on_problems)
 
     def _check(self, reports: Sequence[FloatArray]) -> None:
         """Raise for reports that cannot be written; text has degrees in place of points."""
         if self.kinds[1].format in ("parquet", "vector"):
-            nothing = pa.RecordBatch.from_arrays([], names=[])
-            columns = self.cell_columns
-            _, moved = in_cells(nothing, reports, self.job.cells, columns, self.table.decimals)
+            _, moved = self.layout.in_cells(pa.RecordBatch.from_arrays([], names=[]), reports)
             self.table.refuse_outside_crs(moved)
 
     @property
@@ -362,7 +318,7 @@ class _File:
                 private_folder(Path(self.rejects).parent)
             # The target is opened first: it is put in place last.
             target = writer.path(self.target) if self.kinds[1].format == "vector" else writer.open(self.target)
-            rejects, sidecar = (
+            self.sink, sidecar = (
                 None if name is None else writer.open(name, private=name == self.rejects)
                 for name in self.outputs[1:]
             )
@@ -370,58 +326,44 @@ class _File:
             if part is None or sessions is not None or self.rejected:
                 part = self._new_part(sessions)
             record, corners = release.record.to_json().encode(), [corners_of([])]
-            schema = self.written_schema
-            write(
-                target,
-                self.kinds[1],
-                self._drawn(part, release, rejects, corners),
-                schema=schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record}),
-                places=self.table.places,
-                decimals=self.table.decimals,
-                delimiter=self.source.delimiter if self.kinds[0].format == "csv" else ",",
-                decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
-                spreadsheet_safe=self.job.spreadsheet_safe,
-            )
+            schema = self.layout.schema.with_metadata({PARQUET_KEY: record})
+            write(target, self._drawn(part, release, corners), replace(self.layout, schema=schema))
             if sidecar is not None:
                 sidecar.write(record + b"\n")
             return part.drawn, corners_of(corners)
 
     def _drawn(
-        self, part: Part, release: Release, rejects: IO[bytes] | None, corners: list[FloatArray]
+        self, part: Part, release: Release, corners: list[FloatArray]
     ) -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
         """Yield the kept columns and the reports; add their corners to a list."""
-        drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects), places=False)
-        for batch, _, reports in drawn:
-            written, moved = in_cells(batch, reports, self.job.cells, self.cell_columns, self.table.decimals)
+        for batch, _, reports in part.draw(self.batches(), release, places=False):
+            written, moved = self.layout.in_cells(batch, reports)
             corners[:] = [corners_of([*corners, *moved])]
             yield written, moved
             if self.job.progress is not None and not self.job.several:
                 self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
-    def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""
         self.rejected, self.numbers = 0, None
         for rows in self.source.rows(self.needed):
             self.numbers = rows.numbers
-            self._reject(rows.bad, rejects)
+            self._reject(rows.bad)
             if len(rows.batch):
                 yield rows.batch
 
-    def _on_problems(self, rejects: IO[bytes] | None = None) -> OnProblems:
-        def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
-            for row, reason in problems.items():
-                bad = batch.slice(row, 1)
-                try:
-                    record = json.dumps(bad.to_pylist()[0], default=_as_text, ensure_ascii=False)
-                except (OverflowError, ValueError):
-                    # A value that Python does not know, such as the year 10000.
-                    record = str(bad)
-                number = row + 1 if self.numbers is None else int(self.numbers[row])
-                self._reject([BadRecord(number, reason, record)], rejects)
+    def _on_problems(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+        for row, reason in problems.items():
+            bad = batch.slice(row, 1)
+            try:
+                record = json.dumps(bad.to_pylist()[0], default=_as_text, ensure_ascii=False)
+            except (OverflowError, ValueError):
+                # A value that Python does not know, such as the year 10000.
+                record = str(bad)
+            number = row + 1 if self.numbers is None else int(self.numbers[row])
+            self._reject([BadRecord(number, reason, record)])
 
-        return on_problems
-
-    def _reject(self, bad: Sequence[BadRecord], rejects: IO[bytes] | None) -> None:
+    def _reject(self, bad: Sequence[BadRecord]) -> None:
         """Write bad records to their file, if there is one; otherwise the first is an error."""
         unit = self.source.unit
         for row, reason, record in bad:
@@ -429,9 +371,9 @@ class _File:
                 ways = " or ".join([*remedies(reason), "`rejects=FILE`"])
                 raise InvalidInputError(f"{unit} {row}: {reason} (use {ways})")
             self.rejected += 1
-            if rejects is not None:
+            if self.sink is not None:
                 text = json.dumps({unit: row, "reason": reason, "record": record}, ensure_ascii=False)
-                rejects.write(text.encode("utf-8", "backslashreplace") + b"\n")
+                self.sink.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -448,7 +390,7 @@ class _File:
 
     def settled(self) -> "_File":
         """Return the file without what it holds in memory, to travel to another process."""
-        return replace(self, part=None, job=replace(self.job, ledger=None, progress=None))
+        return replace(self, part=None, sink=None, job=replace(self.job, ledger=None, progress=None))
 
 
 def _made(
@@ -462,15 +404,19 @@ def _made(
     large = sum(path.stat().st_size for path in measured) >= FEW_BYTES
     job = replace(job, recipe=recipe, within=within, large=large)
     files = {path: _File(job, path, str(name), str(targets[path])) for path, name in sources.items()}
-    counted = Count()
-    # Processes finish in any order.
-    for path, count, rejected in _each(files.values(), job, _File.count):
-        counted.merge(count, recipe.most_rows)
-        files[path].rejected = rejected
-    release = Release.of(recipe, counted, next(iter(files.values())).table)
+
+    def on_parts(work: Callable[..., T]) -> Iterator[T]:
+        # Processes finish in any order.
+        for path, found, rejected in _each(files.values(), job, _File.each, work):
+            files[path].rejected = rejected
+            yield found
+
+    with (first := next(iter(files.values())))._named():
+        table = first.table
+    release = decide_release(
+        table, on_parts, job.ledger, job.label, charging=_charging(job, files.values(), unfinished)
+    )
     release = replace(release, record=replace(release.record, cells=job.cells))
-    if job.ledger is not None:
-        _charge(job.ledger, files.values(), release, unfinished)
     again = recipe.time is not None or not job.several
     missing = [file for file in files.values() if again or not Path(file.target).exists()]
     reports, corners = 0, [corners_of([])]
@@ -492,17 +438,13 @@ def _as_text(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:
-    """Charge all persons or none; after that, what is unfinished is kept."""
-    job = next(iter(files)).job
+@contextmanager
+def _charging(job: _Job, files: Iterable[_File], unfinished: WorkFolder | None) -> Iterator[None]:
+    """Before a charge, raise if the files cannot be written; after it, what is unfinished is kept."""
     if not job.several:
-        with AtomicWriter(job.within) as trial:
-            # Nothing is charged for what cannot be written. Nothing is written here, so nothing appears.
-            for name in (name for file in files for name in file.outputs):
-                if name is not None:
-                    trial.open(name) if str(name) == STANDARD else trial.path(name)
+        refuse_unwritable((name for file in files for name in file.outputs if name is not None), job.within)
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(ledger, lambda release: [file.tags(release) for file in files], job.label)
+        yield
 
 
 def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments: object) -> Iterator[T]:
@@ -511,14 +453,3 @@ def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments:
     if len(files) > 1 and sessions is None and (job.large if job.workers is None else job.workers > 1):
         return in_processes(job.workers, work, [(file.settled(), None, *arguments) for file in files])
     return (work(file, sessions, *arguments) for file in files)
-
-
-def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:
-    """Raise if a file that is used would be written over, or two would be written into one."""
-    taken = [Path(name).resolve() for name in used if str(name) != STANDARD]
-    for path in (Path(name).resolve() for name in targets if name is not None and str(name) != STANDARD):
-        if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for other in taken):
-            raise InvalidInputError(
-                f"{path.name} would be overwritten: input, output, rejects, key and ledger must be different files"
-            )
-        taken.append(path)

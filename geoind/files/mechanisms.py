@@ -24,7 +24,6 @@ import shapely
 
 from geoind.accounting.record import MOST_BYTES, as_object
 from geoind.arrays import FloatArray, IntArray, as_lonlat
-from geoind.atomic import AtomicWriter
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.extended import ExtendedMatrix
 from geoind.channels.interpolated import Interpolated
@@ -32,6 +31,7 @@ from geoind.channels.priors import Prior
 from geoind.channels.rows import parts_of
 from geoind.distances import Distance, euclidean
 from geoind.errors import GeoindError, InvalidInputError
+from geoind.files.writers import AtomicWriter
 from geoind.mechanisms.projected import Projected
 from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.space.domain import LOCAL_RADIUS, largest_scale_within
@@ -60,11 +60,6 @@ MOST_TEXT = 16 << 20
 NAMES = frozenset(
     "format interpolated inputs outputs projection domain epsilon metric prior certificate".split()  # noqa: SIM905
 )
-ON_DEVICE = frozenset({"matrix", "reports"})
-"""What else a file for devices has."""
-IN_TABLE = frozenset({"extension"})
-"""What else a Parquet file has."""
-EUCLIDEAN = "euclidean"
 RULES: dict[type, tuple[tuple[type, ...], Callable[[Any], bool], str]] = {
     # Squares of larger numbers would overflow.
     float: ((int, float), lambda number: abs(number) <= 1e100, "finite numbers"),
@@ -252,7 +247,7 @@ def _measured(mechanism: Channel | Interpolated | Projected, distance: Distance)
 
 def _metric(channel: Channel, distance: Distance) -> str:
     if distance is euclidean:
-        return EUCLIDEAN
+        return "euclidean"
     return _hash_of(np.asarray(distance(channel.inputs.xy, channel.inputs.xy), np.float64))
 
 
@@ -302,7 +297,7 @@ def _read_parquet(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix
         if (file.schema_arrow.names, file.schema_arrow.types) != (SCHEMA.names, SCHEMA.types):
             raise InvalidInputError("its columns must be input, output and probability")
         about = as_object((file.schema_arrow.metadata or {}).get(b"geoind"))
-        inputs, outputs = _ends(about, NAMES | IN_TABLE)
+        inputs, outputs = _ends(about, NAMES | {"extension"})
         return inputs, outputs, _read_matrix(file, inputs, len(outputs), about["extension"]), about
 
 
@@ -390,7 +385,7 @@ def _read_json(path: Path) -> tuple[Sites, Sites, FloatArray | ExtendedMatrix, d
     most = 11 * MOST_ON_DEVICE + 2 * MOST_BYTES
     with path.open("rb") as file:
         about = as_object(file.read(most + 1), most)
-    inputs, outputs = _ends(about, NAMES | ON_DEVICE)
+    inputs, outputs = _ends(about, NAMES | {"matrix", "reports"})
     if about["projection"] is None or not about["interpolated"]:
         raise InvalidInputError("its mechanism must be interpolated and projected")
     # Only a device uses them: here they are computed again.

@@ -18,7 +18,6 @@ from geoind.tables.columns import (
     NO_TIME,
     empty,
     listed,
-    numbers_of,
     only_column,
     persons_in,
     seconds_of,
@@ -139,9 +138,16 @@ def _values(what: str, name: str, batch: pa.RecordBatch, problems: dict[int, str
         return seconds
     if what == "id":
         return np.array([str(value) for value in values.to_pylist()], object)
-    numbers = numbers_of(values)
+    numbers = np.array([_number(value) for value in values.to_pylist()], np.float64)
     # What is no number is not positive either.
     return np.where(empty(values), np.nan, np.where(np.isnan(numbers), -1.0, numbers))
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple[LonLat | Points, ...]:

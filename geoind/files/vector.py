@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Source
+from geoind.files.formats import WRITTEN, Source
 from geoind.files.writers import (
     TEXT,
-    WRITTEN,
     Layout,
     Part,
     bytes_of,

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.atomic import AtomicWriter
 from geoind.channels.priors import Prior
 from geoind.errors import GeoindError, InvalidInputError, SitesMismatchError
 from geoind.extras import require
+from geoind.files.writers import AtomicWriter
 from geoind.maps.legend import add_legend, colour_bar
 from geoind.maps.offline import save_offline
 from geoind.pictures.cells import as_grid_of, colour_names, corners, density_layer

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from flint import arb, ctx
 
-from geoind.space.lattice import longitude_decimals, wrapped
+from geoind.mechanisms.noise import longitude_decimals, wrapped
 
 __all__ = ["ball_of", "decided", "gaussian_radius", "globe_arc", "globe_place", "laplace_radius", "planar_place"]
 

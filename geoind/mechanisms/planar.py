@@ -23,6 +23,7 @@ from geoind.arrays import (
     as_unit,
 )
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.mechanisms.noise import (
     ARRAYS,
     as_noise,
@@ -30,12 +31,11 @@ from geoind.mechanisms.noise import (
     half_angles,
     laplace_radius,
     out_of_range,
+    over_blocks,
     radius_of,
     survivals,
 )
-from geoind.mechanisms.protocol import Space
-from geoind.parallel import over_blocks
-from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness, words_by_block
+from geoind.mechanisms.protocol import Randomness, RandomnessLike, Space, as_randomness, words_by_block
 
 if TYPE_CHECKING:
     from flint import arb

@@ -13,6 +13,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import (
     UNITS,
     Mechanism,
+    RandomnessLike,
     Space,
     accepted,
     check_inside,
@@ -20,7 +21,6 @@ from geoind.mechanisms.protocol import (
     off_site_level,
     space_of,
 )
-from geoind.randomness import RandomnessLike
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry

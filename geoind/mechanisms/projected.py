@@ -12,18 +12,21 @@ import numpy.typing as npt
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.noise import DECIMALS, half_diagonal, snap_lonlat
 from geoind.mechanisms.protocol import (
     Mechanism,
+    RandomnessLike,
     Space,
     accepted,
+    as_randomness,
+    at_places,
     check_inside,
     check_truths,
+    fresh_pair,
     off_site_level,
     require_space,
 )
-from geoind.randomness import RandomnessLike, as_randomness, at_places, fresh_pair
 from geoind.space.domain import Domain, domain_of
-from geoind.space.lattice import DECIMALS, half_diagonal, snap_lonlat
 from geoind.space.projection import Projection
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The `Mechanism` protocol: four members, whatever the class.
+"""The `Mechanism` protocol, four members, whatever the class; and the sources of its random words.
 
 A new mechanism is a frozen dataclass with `epsilon`, `space`, `reach` and `sample`, one line in
 `geoind/__init__.pyi` and one example in tests/mechanisms/examples.py. Calls, tables, queries, audits and ledgers
@@ -19,8 +19,20 @@ then accept it, and the common test suite runs on it. It may have more members, 
 
 The accountant and the ledger compute the cost of a report from its epsilon. For noise without one, register
 functions with `loss_of.register` (`geoind.accounting.losses`) and `as_cost.register` (`geoind.budgets.costs`).
+
+Every mechanism asks for 64-bit words, a fixed number per point. There are three sources:
+
+- the default, `rng=None`: a cipher keystream under a fresh key from the operating system for each block of
+  points. No state outlives the block, so nothing can be read from memory later or be copied by a forked worker;
+- `KeyedRandomness`: a secret key and a label per record give the same words again for the same record;
+- numpy `Generator`s and integer seeds, **for simulation and tests only**: the seed, or enough of the stream,
+  is enough to remove the noise.
 """
 
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
 from typing import Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 import numpy as np
@@ -28,19 +40,7 @@ import numpy.typing as npt
 
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.errors import InvalidInputError
-from geoind.randomness import RandomnessLike
-
-__all__ = [
-    "Mechanism",
-    "Space",
-    "accepted",
-    "check_inside",
-    "check_truths",
-    "is_mechanism",
-    "off_site_level",
-    "require_space",
-    "space_of",
-]
+from geoind.keys import KEY_BYTES, KeyedRandomness, Words
 
 Space: TypeAlias = Literal["lonlat", "xy"]
 """Kind of coordinates: lon/lat degrees (WGS84), longitude first; or metres in a plane."""
@@ -48,6 +48,32 @@ Space: TypeAlias = Literal["lonlat", "xy"]
 UNITS: dict[str, str] = {"lonlat": "degrees", "xy": "metres"}
 
 MEMBERS = ("epsilon", "space", "reach", "sample")
+
+CHUNK = bytes(1 << 18)
+_pair = Struct("<QQ").unpack
+
+
+@runtime_checkable
+class Randomness(Protocol):
+    """A source of 64-bit words."""
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:
+        """Return (n, count) words for the (n, 2) points.
+
+        `purpose` names the mechanism and its parameters. A keyed source gives independent words for
+        another purpose or another point, so that two reports of one record never share their noise.
+        """
+        ...
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
+        """Return two more words of the record in this row: the pair with this number, 0, 1, 2, ...
+
+        Asked for by the few draws that their first words do not decide. A keyed source repeats them, too.
+        """
+        ...
+
+
+RandomnessLike: TypeAlias = Randomness | np.random.Generator | int | None
 
 
 @runtime_checkable
@@ -162,3 +188,99 @@ def check_inside(part: object, points: FloatArray) -> None:
 def off_site_level(mechanism: Mechanism) -> float:
     """Return the privacy loss beyond epsilon times distance: zero except for mechanisms between sites."""
     return float(getattr(mechanism, "off_site_level", 0.0))
+
+
+def mean_error(mechanism: Mechanism) -> float:
+    """Return the mean distance in metres between truth and report, its own or that of its quantiles."""
+    own = getattr(mechanism, "mean_radius", None)
+    if own is not None:
+        return float(own)
+    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
+
+
+def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
+    """Return the source that `rng` stands for, ready for `count` points."""
+    if isinstance(rng, KeyedRandomness):
+        if len(rng.labels) != count:
+            raise InvalidInputError(f"labels must be one per point: {len(rng.labels)} for {count}")
+        return rng
+    if rng is None:
+        return _SystemRandomness()
+    if isinstance(rng, np.random.Generator):
+        return _SimulatedRandomness(rng)
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
+        if rng < 0:
+            raise InvalidInputError("rng must not be negative, got a negative seed")
+        return _SimulatedRandomness(np.random.default_rng(int(rng)))
+    if isinstance(rng, Randomness):
+        return rng
+    raise InvalidInputError(
+        f"rng must be None, a KeyedRandomness, a numpy Generator or a seed, got {type(rng).__name__}"
+    )
+
+
+def at_places(source: Randomness, places: FloatArray) -> Randomness:
+    """Return the source; if it is keyed, its words depend on these places instead of a mechanism's points."""
+    return source.at(places) if isinstance(source, KeyedRandomness) else source
+
+
+def fresh_pair(number: int = 0) -> tuple[int, int]:  # noqa: ARG001
+    """Return two words of the operating system, whatever the number of the pair is."""
+    first, second = _pair(os.urandom(16))
+    return first, second
+
+
+def words_by_block(source: Randomness, points: FloatArray, count: int, purpose: str) -> Callable[[slice], Words]:
+    """Return a function from a block of the points to its words, `count` for each.
+
+    The words are drawn with their block, in its thread, where the order does not matter: the words of all points
+    are never in memory at once. A generator draws all of them first.
+    """
+    if isinstance(source, _SystemRandomness | KeyedRandomness):
+        return lambda part: source.only(part).words(points[part], count, purpose)
+    words = source.words(points, count, purpose)
+    return lambda part: words[part]
+
+
+@dataclass(frozen=True)
+class _SystemRandomness:
+    """AES-256 in counter mode under a fresh key from the operating system for each call."""
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        """Return fresh words."""
+        size = 8 * count * len(points)
+        if size <= 256:
+            return np.frombuffer(os.urandom(size), np.uint64).reshape(len(points), count)
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        stream = Cipher(algorithms.AES256(os.urandom(KEY_BYTES)), modes.CTR(bytes(16))).encryptor()
+        result = np.empty((len(points), count), np.uint64)
+        target = result.data.cast("B")
+        for start in range(0, size, len(CHUNK)):
+            part = target[start : start + len(CHUNK)]
+            stream.update_into(memoryview(CHUNK)[: len(part)], part)
+        return result
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return fresh words."""
+        return fresh_pair()
+
+    def only(self, rows: slice) -> "_SystemRandomness":  # noqa: ARG002
+        """Return the source of these records: no two calls have anything in common."""
+        return self
+
+
+@dataclass(frozen=True)
+class _SimulatedRandomness:
+    """A numpy generator: fast, repeatable, and no protection at all."""
+
+    generator: np.random.Generator
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        """Return the generator's next words."""
+        return self.generator.integers(0, 1 << 64, size=(len(points), count), dtype=np.uint64)
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return the generator's next words."""
+        first, second = self.generator.integers(0, 1 << 64, size=2, dtype=np.uint64).tolist()
+        return first, second

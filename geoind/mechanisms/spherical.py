@@ -23,8 +23,10 @@ from geoind.arrays import (
 )
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.mechanisms.noise import (
     ARRAYS,
+    DECIMALS,
     LARGEST_SURVIVAL,
     RADIUS_ERROR,
     SCALARS,
@@ -35,17 +37,18 @@ from geoind.mechanisms.noise import (
     direction,
     half_angle_scalar,
     half_angles,
+    half_diagonal,
     laplace_radius,
+    nearest_places,
     out_of_range,
+    over_blocks,
     polynomial,
     radius_of,
     survival_scalar,
     survivals,
+    wrapped,
 )
-from geoind.mechanisms.protocol import Space
-from geoind.parallel import over_blocks
-from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness, words_by_block
-from geoind.space.lattice import DECIMALS, half_diagonal, nearest_places, wrapped
+from geoind.mechanisms.protocol import Randomness, RandomnessLike, Space, as_randomness, words_by_block
 
 if TYPE_CHECKING:
     from flint import arb

@@ -15,9 +15,9 @@ from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.extras import require
+from geoind.mechanisms.protocol import RandomnessLike, as_randomness
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.queries.private_query import retrieval_radius
-from geoind.randomness import RandomnessLike, as_randomness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

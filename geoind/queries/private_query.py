@@ -15,11 +15,10 @@ from geoind.arrays import Coordinates, FloatArray, as_count, as_location, as_lon
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.planar import PlanarLaplace
-from geoind.mechanisms.protocol import Mechanism, check_inside
+from geoind.mechanisms.protocol import Mechanism, RandomnessLike, check_inside
 from geoind.pipeline import choose_mechanism, obfuscate
 from geoind.queries.points_of_interest import EVERYTHING, Frame, Records, closest, distances_from
 from geoind.queries.services import service_params
-from geoind.randomness import RandomnessLike
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry

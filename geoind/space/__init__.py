@@ -1,4 +1,4 @@
-"""Where things are: projections, sites, the public lattice. The only folder that imports pyproj."""
+"""Where things are: projections, sites, cells. The only folder that imports pyproj."""
 
 import lazy_loader
 

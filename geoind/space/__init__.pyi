@@ -3,4 +3,3 @@ from .cells import cell_centres as cell_centres
 from .cells import cell_names as cell_names
 from .graphs import GraphDistance as GraphDistance
 from .graphs import road_distance as road_distance
-from .lattice import snap_lonlat as snap_lonlat

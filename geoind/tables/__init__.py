@@ -10,9 +10,9 @@
 
 from geoind.accounting.record import PersonTotal, ReleaseRecord, sidecar_of
 from geoind.tables.recipe import EACH_FILE, Options, Recipe
+from geoind.tables.release import Summary
 from geoind.tables.sidecars import read_promise, write_sidecar
 from geoind.tables.stream import obfuscate
-from geoind.tables.summary import Summary
 
 __all__ = [
     "EACH_FILE",

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.randomness import Labels
+from geoind.keys import Labels
 
 Flags = npt.NDArray[np.bool_]
 
@@ -101,24 +101,6 @@ def floats_of(column: pa.Array) -> FloatArray:
     numbers = column.cast(pa.float64(), safe=False)
     made = numbers.to_numpy(zero_copy_only=False) if numbers.null_count else np.from_dlpack(numbers)
     return np.asarray(made, np.float64)
-
-
-def numbers_of(column: pa.Array) -> FloatArray:
-    """Return the numbers of a column in plain types, NaN for what is none.
-
-    Examples
-    --------
-    >>> numbers_of(pa.array(["1.5", "many", None]))
-    array([1.5, nan, nan])
-    """
-    return np.array([_number(value) for value in column.to_pylist()], np.float64)
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return np.nan
 
 
 def nulls(column: pa.Array) -> Flags:
@@ -397,13 +379,9 @@ def _of_timestamps(column: pa.Array) -> FloatArray:
 
 def _of_text(column: pa.Array) -> FloatArray:
     for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
+        with suppress(pa.ArrowInvalid):
             made = column.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if kind == pa.float64():
-            return floats_of(made)
-        return _of_timestamps(made)
+            return floats_of(made) if kind == pa.float64() else _of_timestamps(made)
     return np.array([_of_one(text) for text in column.to_pylist()], np.float64)
 
 

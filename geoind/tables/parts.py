@@ -6,7 +6,8 @@ A part is a run of consecutive rows that comes in batches: a file, a partition, 
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from geoind.accounting.record import PARQUET_KEY
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
+from geoind.keys import KeyedRandomness, Words
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, obfuscate_lonlat
-from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.columns import column_of, rows_of
 from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.release import BOUNDING, Count, Release, innermost, turns_of
@@ -60,6 +61,8 @@ class Part:
     check : callable, optional
         Raises for reports that cannot be written; it is called for all of them before persons are charged. By
         default reports must have coordinates in the CRS of their column.
+    on_problems : callable, optional
+        What happens to bad rows, at each reading; by default they are an error.
 
     Examples
     --------
@@ -80,15 +83,14 @@ class Part:
         sessions: "TraceSessions | None" = None,
         name: str = "",
         check: Callable[[Sequence[FloatArray]], None] | None = None,
+        on_problems: OnProblems | None = None,
     ) -> None:
         self.table, self.name, self._check = table, name, check or table.refuse_outside_crs
-        self._sessions = sessions
+        self._sessions, self._on_problems = sessions, on_problems or self._raise_first
         self._remembered: list[Examined] | None = None
         self.drawn = 0
 
-    def count(
-        self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
-    ) -> Count:
+    def count(self, batches: Iterable[pa.RecordBatch], *, charged: bool = False) -> Count:
         """Return what is known of the rows before anything is drawn, or charged.
 
         Parameters
@@ -97,15 +99,13 @@ class Part:
             At least the needed columns, and those of times that may explain the order of rows.
         charged : bool
             Whether a ledger is charged, for which the reports of traces are computed here.
-        on_problems : callable, optional
-            What happens to bad rows; by default they are an error.
         """
         recipe, table = self.table.recipe, self.table
         found = Count(kept=frozenset(recipe.keep) & frozenset(table.schema.names))
         if recipe.order != "keep" and recipe.time is None:
             found.orders = [RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places]
         sessions, clocks = self._new_sessions(), list[str]()
-        for number, examined in enumerate(self._examined(batches, on_problems, sessions), 1):
+        for number, examined in enumerate(self._examined(batches, sessions), 1):
             if number == 1:
                 found.exact_times = frozenset(table.exact_times(examined.batch))
                 clocks = table.clocks(examined.batch)
@@ -159,7 +159,7 @@ class Part:
         They are computed and not kept.
         """
         total = PersonReports()
-        for examined in self._examined(batches, _ignore, None):
+        for examined in self._examined(batches, None):
             chosen = release.chosen(examined)
             reports = self._drawn(chosen)
             self._check(reports)
@@ -170,12 +170,7 @@ class Part:
         return total
 
     def draw(
-        self,
-        batches: Iterable[pa.RecordBatch],
-        release: Release,
-        *,
-        on_problems: OnProblems | None = None,
-        places: bool = True,
+        self, batches: Iterable[pa.RecordBatch], release: Release, *, places: bool = True
     ) -> Iterator[Reports]:
         """Yield the reports; the rows must be those that were counted. A writer needs no columns of places.
 
@@ -184,7 +179,7 @@ class Part:
         sessions = self._new_sessions()
         made, turns = list[Reports](), list[Words]()
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
-        for examined in self._examined(batches, on_problems, sessions):
+        for examined in self._examined(batches, sessions):
             chosen = release.chosen(examined)
             reports = self._drawn(chosen, sessions)
             batch = self.table.reported(chosen, reports if places else ()).replace_schema_metadata(about)
@@ -206,9 +201,7 @@ class Part:
     def _new_sessions(self) -> "TraceSessions | None":
         return self.table.recipe.sessions if self._sessions is None else self._sessions
 
-    def _examined(
-        self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
-    ) -> Iterator[Examined]:
+    def _examined(self, batches: Iterable[pa.RecordBatch], sessions: "TraceSessions | None") -> Iterator[Examined]:
         """Yield the good rows of batches; keep a digest of all.
 
         Rows that were counted and fit into memory are not read again.
@@ -226,7 +219,7 @@ class Part:
                 flaws = sessions.flaws(*placed.steps)
                 examined = examined.without({int(placed.rows[row]): reason for row, reason in flaws.items()})
             if examined.problems:
-                (on_problems or self._raise_first)(batch, examined.problems)
+                self._on_problems(batch, examined.problems)
             total += self._sum(examined)
             rows += len(examined.rows)
             size += batch.nbytes + 16 * len(batch) * len(examined.truths)
@@ -302,7 +295,12 @@ def _by_person(examined: Examined) -> Iterator[tuple[str, IntArray]]:
 
 
 def decide_release(
-    table: Table, on_parts: OnParts, ledger: Budget | None, label: str, shuffle: str = SHUFFLE
+    table: Table,
+    on_parts: OnParts,
+    ledger: Budget | None,
+    label: str,
+    shuffle: str = SHUFFLE,
+    charging: AbstractContextManager[object] | None = None,
 ) -> Release:
     """Return the decisions about a release from the counts of its parts, and charge for their tags.
 
@@ -318,16 +316,18 @@ def decide_release(
         The label of the charge.
     shuffle : str
         How rows are shuffled, for messages.
+    charging : context manager, optional
+        Entered for the charge.
     """
     recipe, charged, total = table.recipe, ledger is not None, Count()
     if charged:
         recipe.require_person_column()
-    for count in on_parts(lambda part, batches: part.count(batches, charged=charged)):
+    for count in on_parts(partial(Part.count, charged=charged)):
         total.merge(count, recipe.most_rows)
     release = Release.of(recipe, total, table, shuffle)
     if ledger is not None:
-        sent = release.sent()
-        release.charge(ledger, lambda _: on_parts(lambda part, batches: part.tags(batches, sent)), label)
+        with charging or nullcontext():
+            release.charge(ledger, lambda: on_parts(partial(Part.tags, release=release.sent())), label)
     return release
 
 
@@ -378,10 +378,6 @@ def refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None
     remedy = "".join(f"; use {way}" for way in remedies(reason))
     where = f"{name}, row" if name else "row"
     raise InvalidInputError(f"{where} {number}: {reason} ({plural(len(problems), 'such row')}{remedy})")
-
-
-def _ignore(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
-    """Leave bad rows out: they were reported when rows were counted."""
 
 
 def corners_of(places: Iterable[FloatArray]) -> FloatArray:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
 from geoind.keys import KEY_BYTES, Key, KeyLike, as_key
+from geoind.mechanisms.noise import DECIMALS
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import choose_mechanism
-from geoind.space.lattice import DECIMALS
 from geoind.tables.places import LonLat, Points, column_names, places_of
 
 if TYPE_CHECKING:

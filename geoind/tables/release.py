@@ -1,15 +1,18 @@
-"""What is decided about a release from the counts of all its parts: rows, totals per person, record, charges.
+"""What is decided about a release from the counts of all its parts, which add up, and what is said about it.
 
-The counts of parts (`geoind.tables.parts`) add up. What is decided from their sum is the same for all parts: which
-rows of a person are reported, the totals per person and the record of the release.
+Decided are the rows of a person that are reported, the totals per person, the record, and the charges.
 """
 
 import contextlib
+import csv
 import heapq
+import io
 import math
+import re
+import shlex
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
@@ -19,13 +22,13 @@ import numpy as np
 from geoind.accounting.record import PersonTotal, ReleaseRecord
 from geoind.arrays import FloatArray
 from geoind.budgets.persons import PersonReports
-from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism, off_site_level
+from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
+from geoind.keys import KeyedRandomness, Words
+from geoind.mechanisms.protocol import Mechanism, mean_error, off_site_level
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget
-from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.recipe import EACH_ROW, Recipe, described
-from geoind.tables.summary import Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 
@@ -33,6 +36,8 @@ BOUNDING = "rows of a person"
 """The purpose of the tags that choose the rows of a person."""
 RADIUS, DELTA = 200.0, 1e-6
 """For which the accountant states a level where the recipe names none."""
+COORDINATE = re.compile(r"(^|[^a-z])(lat|latitude|lon|lng|long|longitude)$", re.IGNORECASE)
+"""The name of a column that may hold another location of the row: it is not offered to be kept."""
 
 
 @dataclass
@@ -72,11 +77,6 @@ class Count:
     kept: frozenset[str] = frozenset()
     exact_times: frozenset[str] = frozenset()
 
-    @property
-    def reports(self) -> int:
-        """All reports, before any are left out."""
-        return sum(reports * rows for reports, rows in self.rows.items())
-
     def merge(self, other: "Count", most: int | None) -> None:
         """Add another part, of which at most so many rows of a person are reported."""
         self.rows.update(other.rows)
@@ -107,8 +107,6 @@ class Release:
         What leaves and what is promised.
     persons : PersonReports
         How many reports each person will be in.
-    left_out : int
-        Reports that are not made, because a person has more than `reports_per_person`.
     first_left_out : dict
         The smallest tag of the rows of a person that are left out.
     count : Count
@@ -119,7 +117,6 @@ class Release:
     record: ReleaseRecord
     persons: PersonReports = field(repr=False)
     count: Count = field(repr=False)
-    left_out: int = 0
     first_left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -130,7 +127,7 @@ class Release:
                 raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
         for order in count.orders:
             order.refuse(shuffle, shuffled=recipe.order == "shuffle")
-        persons, cut, left_out = count.persons, dict[str, int](), 0
+        persons, cut = count.persons, dict[str, int]()
         if recipe.same_place is not None:
             persons = _of_cells(count.seen)
         elif (most := recipe.most_rows) is not None:
@@ -143,17 +140,19 @@ class Release:
                     "with `reports_per_person=` the identities of `id_column=` must be different: a person has "
                     "more rows of one identity than may be reported"
                 )
-            left_out = sum((persons.counts - counts).values())
             persons = PersonReports(counts)
         record = _record(recipe, count, persons, table)
-        return cls(
-            recipe=recipe, record=record, persons=persons, count=count, left_out=left_out, first_left_out=cut
-        )
+        return cls(recipe=recipe, record=record, persons=persons, count=count, first_left_out=cut)
+
+    @property
+    def left_out(self) -> int:
+        """Reports that are not made, because a person has more than `reports_per_person`."""
+        return sum((self.count.persons.counts - self.persons.counts).values()) if self.first_left_out else 0
 
     @property
     def reports(self) -> int:
         """How many reports there will be."""
-        return self.count.reports - self.left_out
+        return sum(reports * rows for reports, rows in self.count.rows.items()) - self.left_out
 
     def chosen(self, examined: Examined) -> Examined:
         """Return the rows that leave."""
@@ -167,7 +166,7 @@ class Release:
         """Return what a task on another machine needs of the decisions."""
         return replace(self, persons=PersonReports(), count=Count(digests=self.count.digests))
 
-    def charge(self, ledger: Budget, tags: Callable[["Release"], Iterable[PersonReports]], label: str) -> None:
+    def charge(self, ledger: Budget, tags: Callable[[], Iterable[PersonReports]], label: str) -> None:
         """Charge all persons for their reports, or none. The same reports under the same key are charged once.
 
         Parameters
@@ -182,7 +181,7 @@ class Release:
         persons = self.persons
         if self.recipe.time is None and self.recipe.same_place is None:
             persons = PersonReports()
-            for part in tags(self):
+            for part in tags():
                 persons.update(part)
         more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts
         # Of rows with several places that are left out, the decision has the most reports that there can be.
@@ -191,21 +190,13 @@ class Release:
         if self.recipe.time is None:
             ledger.charge_counts(persons.counts, self.recipe.mechanism, label=label, once=persons.tokens)
         else:
-            ledger.charge_all(dict(self.count.costs), label=label, once=persons.tokens, **self._places)
-
-    @property
-    def _places(self) -> dict[str, dict[str, tuple[Mechanism, str]]]:
-        """What is charged once for the centres of private zones."""
-        if self.recipe.zones is None:
-            return {}
-        from geoind.mechanisms.spherical import SphericalLaplace
-
-        known = [zone for zone in self.recipe.zones if zone.person_id in self.count.costs]
-        return {"places": {zone.person_id: (SphericalLaplace(zone.epsilon), zone.token) for zone in known}}
+            zones = [zone for zone in self.recipe.zones or () if zone.person_id in self.count.costs]
+            centres = {zone.person_id: (SphericalLaplace(zone.epsilon), zone.token) for zone in zones}
+            ledger.charge_all(dict(self.count.costs), label=label, once=persons.tokens, places=centres)
 
     def summary(
         self, corners: FloatArray, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
-    ) -> Summary:
+    ) -> "Summary":
         """Return what was released; the corners are those of the reports."""
         mechanism, mean, reach = self.recipe.mechanism, None, None
         with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
@@ -230,14 +221,6 @@ def innermost(mechanism: object) -> object:
     """Return the mechanism that draws, without projections and steps around it."""
     inner = getattr(mechanism, "mechanism", None)
     return mechanism if inner is None else innermost(inner)
-
-
-def mean_error(mechanism: Mechanism) -> float:
-    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
-    own = getattr(mechanism, "mean_radius", None)
-    if own is not None:
-        return float(own)
-    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
 
 
 def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:
@@ -306,15 +289,19 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
         return PersonTotal(reports=1, epsilon=epsilon, level=level, radius=radius, delta=0.0)
     from geoind.accounting.accountant import level_of_reports
 
-    epsilon = reports * float(mechanism.epsilon) if costs is None else _sum_of(costs)
+    parts: list[tuple[Mechanism, int]] = [(mechanism, reports)]
+    if costs is not None:
+        parts = [(SphericalLaplace(epsilon), number) for epsilon, number in costs.items() if epsilon > 0]
+    epsilon = math.fsum(float(part.epsilon) * number for part, number in parts)
     if costs is not None and not _is_fixed(recipe):
         # What a session asks depends on its answers, and the accountant is for reports that are fixed beforehand.
         # Only the sum bounds the loss (docs/explanations/budgets.md), and tests are no Laplace reports.
         return PersonTotal(reports=reports, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
     try:
-        level = level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
+        level = level_of_reports(parts, radius=radius, delta=delta) if parts else 0.0
     except (InvalidInputError, NotImplementedError, TypeError):  # a mechanism of one's own
         return PersonTotal(reports=reports, epsilon=epsilon)
+    level = level if costs is None else min(epsilon * radius, level)
     return PersonTotal(reports=reports, epsilon=epsilon, level=level, radius=radius, delta=delta)
 
 
@@ -377,3 +364,99 @@ def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
         ones = np.ones(len(words), np.int64)
         total.update(PersonReports.of([name], np.zeros(len(words), np.int64), ones, words))
     return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What was done. Print it.
+
+    Attributes
+    ----------
+    reports : int
+        How many there are.
+    record : ReleaseRecord
+        What left, what is promised, and the totals per person.
+    mean_error, reach_95 : float, optional
+        Metres between truth and report: on average, and what at least 95 % of the reports stay within. None where
+        a step after the noise does not say how far it moves a report.
+    varies : bool
+        Whether these distances depend on the place; then they are the largest.
+    bounds : (west, south, east, north), optional
+        Degrees that the *reports* span; None without reports.
+    left_out : tuple of str
+        The columns that did not leave.
+    reports_left_out : int
+        Reports that were not made because of `reports_per_person`.
+    rejected : int
+        Bad records that got no report.
+    charged : bool
+        Whether a ledger was charged; reports that it had recorded as paid are free.
+    exact_times : tuple of str
+        Columns of times that left as they are.
+    """
+
+    reports: int
+    record: ReleaseRecord
+    mean_error: float | None
+    reach_95: float | None
+    bounds: tuple[float, float, float, float] | None = None
+    left_out: tuple[str, ...] = ()
+    reports_left_out: int = 0
+    rejected: int = 0
+    charged: bool = False
+    exact_times: tuple[str, ...] = ()
+    varies: bool = False
+
+    def __str__(self) -> str:
+        return "\n".join(printable(line, MOST_SAID) for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        record, errors = self.record, ""
+        if self.mean_error is not None and self.reach_95 is not None:
+            fresh = "" if record.session is None else "a fresh report is "
+            fresh = "where it is farthest, " if self.varies else fresh
+            mean, reach = _metres(self.mean_error), _metres(self.reach_95)
+            errors = f": {fresh}{mean} from the truth on average, 95 % within {reach}"
+        yield f"{plural(self.reports, 'report')}, {record}{errors}"
+        if record.cells is not None:
+            yield f"each report was then moved to the centre of its cell ({record.cells})"
+        yield from record.totals
+        if self.bounds is not None:
+            west, south, east, north = self.bounds
+            yield f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N"
+        if self.reports_left_out:
+            yield f"{plural(self.reports_left_out, 'report')} left out by the limit per person"
+        if self.rejected:
+            yield f"{plural(self.rejected, 'bad record')} got no report"
+        if self.charged:
+            yield "the ledger was charged; persons whose reports are those of an earlier charge pay nothing"
+        if record.zones is not None:
+            yield f"{plural(record.zones, 'person')} with a private zone, whose centre is in the totals"
+        for name, step in record.time_step:
+            yield f"times in {name!r} are rounded down to {step:g} s"
+        if self.exact_times:
+            yield f"exact times are public: {', '.join(self.exact_times)} (--time-step makes them coarse)"
+        if record.kept:
+            yield f"columns kept: {', '.join(record.kept)}"
+        if coordinates := [name for name in self.left_out if COORDINATE.search(name)]:
+            yield f"columns left out, called like coordinates: {', '.join(coordinates)} (--lat and --lon)"
+        if others := [name for name in self.left_out if name not in coordinates]:
+            yield f"columns left out (to keep some: --keep {_pasted(others)})"
+
+
+def _pasted(names: Sequence[str]) -> str:
+    """Return names as the command line takes them: one CSV record, quoted for a shell.
+
+    Examples
+    --------
+    >>> print(_pasted(["fare", "name, first"]))
+    'fare,"name, first"'
+    """
+    record = io.StringIO()
+    csv.writer(record, lineterminator="").writerow(names)
+    return shlex.quote(record.getvalue())
+
+
+def _metres(distance: float) -> str:
+    """Return a distance to read; little noise must not look like none, nor like more than it is."""
+    return f"{distance:,.0f} m" if distance >= 10 else f"{distance:.2g} m"

@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.keys import as_key, key_of_place
+from geoind.keys import KeyedRandomness, as_key, key_of_place
+from geoind.mechanisms.noise import DECIMALS
 from geoind.mechanisms.protocol import accepted
-from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
-from geoind.space.lattice import DECIMALS
 from geoind.tables import columns as arrow
 from geoind.tables.columns import NO_TIME, Flags, column_of, only_column, rows_of, sampled_rows, values_of
 from geoind.tables.places import (
@@ -175,7 +173,8 @@ class Table:
                 raise InvalidInputError(f"column {name!r} {GEOMETRY}")
             arrow.check_type(name, self.schema.field(name).type)
         if self.recipe.person is EACH_FILE:
-            if self.path in ("", STANDARD):
+            # Standard input is called "-".
+            if self.path in ("", "-"):
                 raise InvalidInputError(
                     "EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW"
                 )

@@ -207,6 +207,8 @@ def description(options: object) -> str:
 
 def stamp_of(file: Path) -> str:
     """Return what changes when a file is changed or is another one: its place, number, size and time."""
+    if not file.exists():
+        return ""
     about = file.stat()
     return f"{file.resolve()} {about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns}"
 

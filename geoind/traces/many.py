@@ -10,9 +10,8 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat
 from geoind.budgets.persons import PersonReports, as_person
 from geoind.errors import InvalidInputError, plural
-from geoind.keys import KeyLike, as_key
+from geoind.keys import KeyLike, Words, as_key
 from geoind.pipeline import Budget, Costs
-from geoind.randomness import Words
 from geoind.traces.methods import TraceMethod
 from geoind.traces.session import TraceSession
 from geoind.traces.vectors import array_sessions

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from geoind.arrays import as_positive
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
+from geoind.keys import Words
 from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
-from geoind.randomness import Words
 from geoind.traces.laws import shares
 from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, Block, SessionWords, as_words
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.keys import Words
 from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
-from geoind.randomness import Words
 from geoind.traces.methods import HOUR, Independent, TraceMethod
 from geoind.traces.questions import (
     AboveThreshold,

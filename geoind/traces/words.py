@@ -22,8 +22,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.keys import KEY_BYTES
-from geoind.randomness import BLOCK_BYTES, Blocks, Randomness, Words, block_cipher, cbc_mac
+from geoind.keys import BLOCK_BYTES, KEY_BYTES, Blocks, Words, block_cipher, cbc_mac
+from geoind.mechanisms.protocol import Randomness
 
 __all__ = [
     "CHOICE",

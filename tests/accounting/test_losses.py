@@ -28,9 +28,8 @@ from geoind.accounting.accountant import delta_of_reports, level_bounds, level_o
 from geoind.accounting.losses import Loss, bounded_loss, excess, loss_of
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.distances import EARTH_RADIUS
-from geoind.mechanisms.protocol import Space
+from geoind.mechanisms.protocol import RandomnessLike, Space
 from geoind.mechanisms.spherical import WGS84_FACTOR
-from geoind.randomness import RandomnessLike
 from tests.accounting.test_accountant import LN4, NOISE
 
 

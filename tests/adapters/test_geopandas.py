@@ -17,7 +17,7 @@ import shapely
 from geoind import EACH_ROW, InvalidInputError, Key, KeyedRandomness, Ledger, SphericalLaplace, TraceSession
 from geoind.adapters.geopandas import obfuscate
 from geoind.distances import EARTH_RADIUS
-from geoind.space import snap_lonlat
+from geoind.mechanisms import snap_lonlat
 from geoind.tables import Recipe, ReleaseRecord, read_promise
 from tests.goodness import p_value
 

@@ -22,8 +22,7 @@ from geoind import (
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.audits.trials import Finding
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike
+from geoind.mechanisms.protocol import RandomnessLike, Space
 
 EPSILON = math.log(4) / 200
 SCALE = 1 / EPSILON

@@ -19,8 +19,7 @@ from geoind import (
 from geoind.accounting import Promise
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.audits import audit_reports
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike
+from geoind.mechanisms.protocol import RandomnessLike, Space
 
 GRID = Grid(-400, -400, cell=100, columns=9, rows=9)
 MECHANISMS = [

@@ -23,8 +23,7 @@ from geoind.accounting import PersonLevel, Promise
 from geoind.accounting.accountant import level_of_losses
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.budgets.costs import UNITS, Cost, CostLike, as_cost, as_units, limit_of, most_reports
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike
+from geoind.mechanisms.protocol import RandomnessLike, Space
 from tests.budgets.test_limits import DELTA, GLOBE, LEVEL, promise
 
 PARIS = Projection(2.35, 48.86)

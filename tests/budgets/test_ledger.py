@@ -24,8 +24,8 @@ from geoind import (
 )
 from geoind.accounting import Promise
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.mechanisms.protocol import Space
-from geoind.randomness import Randomness, RandomnessLike, Words
+from geoind.keys import Words
+from geoind.mechanisms.protocol import Randomness, RandomnessLike, Space
 from tests.postgres import Server
 from tests.trials import trials
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from geoind import SphericalLaplace
 from geoind.cli import main
-from geoind.space import snap_lonlat
+from geoind.mechanisms import snap_lonlat
 from geoind.tables import read_promise
 
 

@@ -59,9 +59,9 @@ class Unsure:
             self._ledger.charge_counts(reports, cost, label=label, once=once)
         raise LedgerError("the connection was lost")
 
-    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
+    def charge_all(self, costs: Costs, **more: Any) -> None:
         if self._written:
-            self._ledger.charge_all(costs, label=label, once=once)
+            self._ledger.charge_all(costs, **more)
         raise LedgerError("the connection was lost")
 
 

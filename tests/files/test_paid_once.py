@@ -35,8 +35,8 @@ from geoind import (
 from geoind.cli import main
 from geoind.errors import LedgerError
 from geoind.files import cancel
+from geoind.mechanisms.protocol import RandomnessLike
 from geoind.parallel import in_processes
-from geoind.randomness import RandomnessLike
 from geoind.tables import EACH_FILE, obfuscate
 from tests.full_disk import full_disk
 from tests.trials import trials

@@ -13,7 +13,7 @@ import pytest
 
 import geoind
 from geoind import EACH_ROW, obfuscate_file
-from geoind.atomic import AtomicWriter
+from geoind.files.writers import AtomicWriter
 
 ROWS = 400_000
 

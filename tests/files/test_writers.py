@@ -27,7 +27,7 @@ from geoind.files.formats import Bytes, Kind, kind_of
 from geoind.files.gpx import open_gpx
 from geoind.files.parquet import open_parquet
 from geoind.files.vector import open_vector
-from geoind.files.writers import check_writable, write
+from geoind.files.writers import Layout, check_writable, write
 from geoind.space.crs import from_lonlat
 from geoind.tables.places import LonLat, Points
 
@@ -113,8 +113,8 @@ def written(
 ) -> Path:
     parts = list(parts_of(table, reports))
     schema = parts[0][0].schema.with_metadata(table.schema.metadata) if parts else table.schema
-    check_writable(path.name, kind_of(path.name), schema, places)
-    write(path, kind_of(path.name), iter(parts), schema=schema, places=places, **{"decimals": 5, **options})
+    check_writable(path.name, Layout(kind_of(path.name), schema, places))
+    write(path, iter(parts), Layout(kind_of(path.name), schema, places, **options))
     return path
 
 
@@ -208,7 +208,8 @@ def test_gpx_has_a_track_per_run_of_equal_names_or_waypoints_without_times(tmp_p
     assert [point.tag.rpartition("}")[2] for point in root] == ["wpt"] * 4
     with pytest.raises(InvalidInputError, match="not 'age', 'shoe'"):
         check_writable(
-            "c.gpx", Kind("gpx", ""), pa.schema([*names.schema, ("age", pa.int8()), ("shoe", pa.int8())]), LONLAT
+            "c.gpx",
+            Layout(Kind("gpx", ""), pa.schema([*names.schema, ("age", pa.int8()), ("shoe", pa.int8())]), LONLAT),
         )
 
 
@@ -232,12 +233,8 @@ def test_any_text_in_a_csv_file_is_read_back_by_the_csv_module(
     file = io.BytesIO()
     write(
         file,
-        Kind("csv", ""),
         iter([(batch, [reports])]),
-        schema=batch.schema,
-        places=LONLAT,
-        decimals=2,
-        delimiter=delimiter,
+        Layout(Kind("csv", ""), batch.schema, LONLAT, decimals=2, delimiter=delimiter),
     )
     text = file.getvalue().decode()
     found = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
@@ -275,12 +272,7 @@ def test_any_text_and_any_json_in_an_ndjson_file_is_read_back_by_the_json_module
     for form in ("ndjson", "geojson"):
         file = io.BytesIO()
         write(
-            file,
-            Kind(form, ""),
-            iter([(batch, [np.full((count, 2), 1.5)])]),
-            schema=schema,
-            places=LONLAT,
-            decimals=1,
+            file, iter([(batch, [np.full((count, 2), 1.5)])]), Layout(Kind(form, ""), schema, LONLAT, decimals=1)
         )
         if form == "ndjson":
             lines = file.getvalue().decode().split("\n")
@@ -311,11 +303,11 @@ def test_several_places_are_several_columns_and_no_features(tmp_path: Path) -> N
     batch = pa.record_batch({name: pa.array([0.5]) for name in ("a", "b", "c", "d")})
     places = [LonLat("a", "b"), LonLat("c", "d")]
     parts = iter([(batch, [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])])])
-    write(tmp_path / "out.csv", Kind("csv", ""), parts, schema=batch.schema, places=places, decimals=0)
+    write(tmp_path / "out.csv", parts, Layout(Kind("csv", ""), batch.schema, places, decimals=0))
     assert (tmp_path / "out.csv").read_text() == "a,b,c,d\n1,2,3,4\n"
     for suffix in (*ONE_PLACE, "gpx"):
         with pytest.raises(InvalidInputError, match="one location per record, and the reports have 2"):
-            check_writable(f"out.{suffix}", kind_of(f"out.{suffix}"), batch.schema, places)
+            check_writable(f"out.{suffix}", Layout(kind_of(f"out.{suffix}"), batch.schema, places))
 
 
 def test_members_of_nested_objects_are_nested_again() -> None:
@@ -329,7 +321,7 @@ def test_members_of_nested_objects_are_nested_again() -> None:
         (pa.record_batch([pa.nulls(1, pa.string())] * 7, schema=schema), [np.full((1, 2), np.nan)]),
     ]
     file = io.BytesIO()
-    write(file, Kind("ndjson", ""), iter(rows), schema=schema, places=[LonLat("home.lon", "home.lat")], decimals=0)
+    write(file, iter(rows), Layout(Kind("ndjson", ""), schema, [LonLat("home.lon", "home.lat")], decimals=0))
     first, second = map(json.loads, file.getvalue().splitlines())
     others = {"x": 3, "x.y": 4, "." * 100: 5}
     assert first == {"home": {"lon": 1, "lat": 2, "note": {"text": "n"}}, "id": "7", **others}
@@ -393,7 +385,7 @@ def test_values_of_other_types_keep_their_meaning_as_text_and_json(tmp_path: Pat
 def test_bytes_are_refused_where_a_format_cannot_hold_them(suffix: str, kind: pa.DataType) -> None:
     schema = pa.schema({"name": kind, "lon": pa.float64(), "lat": pa.float64()})
     with pytest.raises(InvalidInputError, match="column 'name' holds bytes"):
-        check_writable(f"x.{suffix}", kind_of(f"x.{suffix}"), schema, LONLAT)
+        check_writable(f"x.{suffix}", Layout(kind_of(f"x.{suffix}"), schema, LONLAT))
 
 
 def test_tabs_and_line_breaks_are_refused_in_tsv_and_control_characters_in_gpx(tmp_path: Path) -> None:
@@ -405,9 +397,9 @@ def test_tabs_and_line_breaks_are_refused_in_tsv_and_control_characters_in_gpx(t
     with pytest.raises(InvalidInputError, match="holds tabs or line breaks"):
         check_writable(
             "x.tsv",
-            Kind("tsv", ""),
-            pa.schema({"a\tb": pa.string(), "lon": pa.string(), "lat": pa.string()}),
-            LONLAT,
+            Layout(
+                Kind("tsv", ""), pa.schema({"a\tb": pa.string(), "lon": pa.string(), "lat": pa.string()}), LONLAT
+            ),
         )
 
 
@@ -529,7 +521,7 @@ def test_no_rows_are_a_file_without_rows(tmp_path: Path) -> None:
 def test_a_format_that_is_only_read_is_refused(name: str) -> None:
     kind = Kind({"out.plt": "plt", "Records.json": "google"}.get(name, "vector"), "")
     with pytest.raises(InvalidInputError, match=r"not written: choose one of .csv, "):
-        check_writable(name, kind, text_columns().schema, LONLAT)
+        check_writable(name, Layout(kind, text_columns().schema, LONLAT))
 
 
 @pytest.mark.parametrize("name", ["out!x.gpkg", "a.zip!b.gpkg", "-"])
@@ -538,14 +530,16 @@ def test_a_name_that_gdal_does_not_write_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InvalidInputError):
-        check_writable(name, Kind("vector", ""), text_columns().schema, LONLAT)
+        check_writable(name, Layout(Kind("vector", ""), text_columns().schema, LONLAT))
     assert not list(tmp_path.iterdir())
 
 
 def test_names_and_values_that_a_format_would_change_are_refused(tmp_path: Path) -> None:
     places = {"lon": pa.float64(), "lat": pa.float64()}
     with pytest.raises(InvalidInputError, match="cannot hold all names and values"):
-        check_writable("x.shp", Kind("vector", ""), pa.schema({"a_long_column": pa.int32(), **places}), LONLAT)
+        check_writable(
+            "x.shp", Layout(Kind("vector", ""), pa.schema({"a_long_column": pa.int32(), **places}), LONLAT)
+        )
     for column in (pa.array(["é" * 200]), pa.array([1e300])):
         table = pa.table({"a": column, "lon": [1.0], "lat": [1.0]})
         with pytest.raises(InvalidInputError, match="cannot hold all names and values"):
@@ -577,7 +571,7 @@ def test_no_column_is_taken_for_the_geometry_or_the_number_of_a_feature(
     notes = {"ARROW:extension:name": "geoarrow.wkb"}
     schema = pa.schema([("AT", kind), pa.field("at", pa.binary(), metadata=notes)])
     with pytest.raises(InvalidInputError, match=r"cannot hold the columns \['at'\]"):
-        check_writable(f"x.{suffix}", Kind("vector", ""), schema, [Points("at")])
+        check_writable(f"x.{suffix}", Layout(Kind("vector", ""), schema, [Points("at")]))
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
@@ -587,15 +581,15 @@ def test_two_columns_of_one_name_are_refused() -> None:
     )
     for suffix in SUFFIXES:
         with pytest.raises(InvalidInputError, match=r"two columns 'a'|cannot hold the columns \['a'\]"):
-            check_writable(f"x.{suffix}", kind_of(f"x.{suffix}"), twice, LONLAT)
+            check_writable(f"x.{suffix}", Layout(kind_of(f"x.{suffix}"), twice, LONLAT))
     for suffix in ("csv", "tsv", "ndjson"):
         with pytest.raises(InvalidInputError, match="two columns 'lon'"):
-            check_writable(f"x.{suffix}", kind_of(f"x.{suffix}"), clash, [Points("at")])
-    check_writable("x.gpkg", Kind("vector", ""), clash, [Points("at")])
+            check_writable(f"x.{suffix}", Layout(kind_of(f"x.{suffix}"), clash, [Points("at")]))
+    check_writable("x.gpkg", Layout(Kind("vector", ""), clash, [Points("at")]))
     places = pa.schema([(name, pa.float64()) for name in ("lon", "lon", "lat")])
     for suffix in SUFFIXES:
         with pytest.raises(InvalidInputError, match="two columns 'lon'"):
-            check_writable(f"x.{suffix}", kind_of(f"x.{suffix}"), places, LONLAT)
+            check_writable(f"x.{suffix}", Layout(kind_of(f"x.{suffix}"), places, LONLAT))
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, "gpx"])
@@ -609,9 +603,7 @@ def test_an_error_of_the_parts_passes_unchanged(tmp_path: Path, suffix: str) -> 
 
     schema = pa.schema({"name": pa.string(), "lon": pa.float64(), "lat": pa.float64()})
     with pytest.raises(OwnError, match="reason"):
-        write(
-            tmp_path / f"out.{suffix}", kind_of(f"out.{suffix}"), parts(), schema=schema, places=LONLAT, decimals=5
-        )
+        write(tmp_path / f"out.{suffix}", parts(), Layout(kind_of(f"out.{suffix}"), schema, LONLAT))
 
 
 def test_the_layer_of_a_geopackage_has_the_name_of_the_file(tmp_path: Path) -> None:

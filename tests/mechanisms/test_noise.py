@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from flint import arb, arb_series, ctx
 
+from geoind.keys import Words
+from geoind.mechanisms import noise
 from geoind.mechanisms.noise import (
     ARRAYS,
     BOTTOM,
@@ -21,11 +23,11 @@ from geoind.mechanisms.noise import (
     half_angles,
     laplace_radius,
     out_of_range,
+    over_blocks,
     radius_of,
     survival_scalar,
     survivals,
 )
-from geoind.randomness import Words
 
 
 def exact_radius(p: float) -> float:
@@ -174,3 +176,14 @@ def test_each_function_of_arrays_is_the_one_of_numbers(name: str) -> None:
     scalar = getattr(SCALARS, name)
     np.testing.assert_allclose(getattr(ARRAYS, name)(x), [scalar(value) for value in x.tolist()], rtol=1e-15)
     assert scalar(0.5) == getattr(math, name)(0.5)
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("count", [0, 1, 8192, 8193, 300_000])
+def test_blocks_cover_everything_once_and_in_order(
+    cores: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(noise, "available_cores", lambda: cores)
+    parts = over_blocks(lambda part: part, count)
+    assert [part.start for part in parts] == [0, *(part.stop for part in parts[:-1])][: len(parts)]
+    assert (parts[-1].stop if parts else 0) == count

@@ -34,7 +34,7 @@ def test_reports_that_doubles_cannot_decide_go_to_their_own_rows_in_every_block(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points, draws, reports = planar_draws(PLANAR[0], 80, hunted=True)
-    monkeypatch.setattr("geoind.parallel.BLOCK", 7)
+    monkeypatch.setattr("geoind.mechanisms.noise.BLOCK", 7)
     assert PLANAR[0].sample(points, rng=source_of(draws)).tolist() == reports
 
 

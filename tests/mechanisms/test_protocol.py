@@ -30,8 +30,14 @@ from geoind import (
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
-from geoind.mechanisms.protocol import Space, check_inside, is_mechanism, require_space
-from geoind.randomness import RandomnessLike, as_randomness
+from geoind.mechanisms.protocol import (
+    RandomnessLike,
+    Space,
+    as_randomness,
+    check_inside,
+    is_mechanism,
+    require_space,
+)
 from tests.mechanisms.examples import EXAMPLES, PLANE, Example
 from tests.mechanisms.ground import EPSILON, PARIS
 

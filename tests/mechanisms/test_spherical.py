@@ -15,7 +15,8 @@ from pyproj import Geod
 from geoind import InvalidInputError, KeyedRandomness, SphericalGaussian, SphericalLaplace
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
-from geoind.mechanisms.noise import ARRAYS, SCALARS, polynomial
+from geoind.mechanisms import snap_lonlat
+from geoind.mechanisms.noise import ARRAYS, SCALARS, half_diagonal, polynomial
 from geoind.mechanisms.spherical import (
     FLAT,
     LARGEST_SIGMA,
@@ -26,8 +27,6 @@ from geoind.mechanisms.spherical import (
     error_of,
     travel,
 )
-from geoind.space import snap_lonlat
-from geoind.space.lattice import half_diagonal
 from tests.given_words import GivenWords
 from tests.goodness import counts_fit, fits, is_uniform
 from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
@@ -55,7 +54,7 @@ def test_reports_that_doubles_cannot_decide_go_to_their_own_rows_in_every_block(
     globe: SphericalLaplace | SphericalGaussian, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     points, draws, reports = zip(*globe_draws(globe, 30, hunted=True), strict=True)
-    monkeypatch.setattr("geoind.parallel.BLOCK", 7)
+    monkeypatch.setattr("geoind.mechanisms.noise.BLOCK", 7)
     assert list(map(tuple, globe.sample(points, rng=source_of(list(draws))).tolist())) == list(reports)
 
 

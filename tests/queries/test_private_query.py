@@ -25,9 +25,8 @@ from geoind import (
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.mechanisms.protocol import Space
+from geoind.mechanisms.protocol import RandomnessLike, Space
 from geoind.queries import PointsOfInterest, PrivateQuery, corridor, retrieval_radius
-from geoind.randomness import RandomnessLike
 from tests.keywords import Place
 
 EPSILON = math.log(4) / 200

@@ -32,12 +32,12 @@ from geoind import (
 from geoind.cli import main
 from geoind.errors import InvalidInputError
 from geoind.files import read_reports
-from geoind.mechanisms.protocol import Mechanism
-from geoind.space.lattice import half_diagonal
+from geoind.mechanisms.noise import half_diagonal
+from geoind.mechanisms.protocol import Mechanism, mean_error
 from geoind.tables import PersonTotal, ReleaseRecord, Summary, sidecar_of
 from geoind.tables.parts import Part, Reports, corners_of
 from geoind.tables.recipe import EACH_ROW, Recipe
-from geoind.tables.release import Release, mean_error
+from geoind.tables.release import Release
 from geoind.tables.sidecars import read_promise, write_sidecar
 from geoind.tables.table import Table
 from tests.tables.made_up import in_batches, table_of

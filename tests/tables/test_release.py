@@ -115,12 +115,12 @@ def test_rows_without_a_place_stay_whatever_the_limit_is() -> None:
 def test_a_table_of_bad_rows_only_has_no_reports(options: dict[str, Any]) -> None:
     given = pa.table({"who": ["ana"] * 30, "lon": [2.3] * 30, "lat": [91.0] * 30})
     recipe = Recipe.of(epsilon=0.001, person="who", key=KEY, **options)
-    part = Part(Table(recipe, given.schema))
     bad: list[Any] = []
-    count = part.count(in_batches(given, 7), on_problems=lambda _, problems: bad.extend(problems))
+    part = Part(Table(recipe, given.schema), on_problems=lambda _, problems: bad.extend(problems))
+    count = part.count(in_batches(given, 7))
     release = Release.of(recipe, count, part.table)
     assert (len(bad), release.reports, release.record.persons) == (30, 0, 0)
-    drawn = part.draw(in_batches(given, 7), release, on_problems=lambda *_: None)
+    drawn = part.draw(in_batches(given, 7), release)
     assert sum(len(rows) for _, rows, _ in drawn) == 0
 
 

@@ -21,9 +21,9 @@ from geoind import (
     epsilon_for,
     level_of_reports,
 )
+from geoind.mechanisms.noise import snap_lonlat
 from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.queries import retrieval_radius
-from geoind.space.lattice import snap_lonlat
 from geoind.traces import AboveThreshold, History, PrivateZone, Report, SparseVector, middle
 from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
 from webdemo.town import Town

@@ -8,7 +8,7 @@ import scipy.stats
 
 from geoind import SphericalLaplace
 from geoind.distances import EARTH_RADIUS
-from geoind.space.lattice import snap_lonlat
+from geoind.mechanisms.noise import snap_lonlat
 
 from .conftest import Script
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from geoind.atomic import AtomicWriter, private_folder
 from geoind.errors import InvalidInputError
+from geoind.files.writers import AtomicWriter, private_folder
 from tests.full_disk import full_disk
 
 

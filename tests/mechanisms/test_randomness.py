@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, SphericalLaplace, obfuscate
-from geoind.randomness import Randomness, as_randomness, words_by_block
+from geoind.mechanisms.protocol import Randomness, as_randomness, words_by_block
 
 KEY = bytes(range(32))
 POINTS = np.zeros((4, 2))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geoind.distances import haversine
-from geoind.space.lattice import (
+from geoind.mechanisms.noise import (
     METRES_PER_DEGREE,
     half_diagonal,
     longitude_decimals,
