@@ -104,7 +104,7 @@ class BlockMethod:
     ) -> None:
         self.program, self.team = program, team
         blocks, n = program.blocks, len(program.right)
-        self.newton = BlockNewton(blocks, team)
+        self.newton: BlockNewton
         self.chosen = np.zeros(blocks.corner[-1], dtype=bool)
         for j in range(len(blocks)):
             kept = blocks.member[blocks.entries(j)]
@@ -168,6 +168,7 @@ class BlockMethod:
         settle : callable, optional
             Returns the program with rows for the present columns; called while the gap is large.
         """
+        self.newton = BlockNewton(self.program.blocks, self.team)
         best, lacking, bounded = -np.inf, np.inf, enough > -np.inf
         self.close = CLOSE * tolerance
         for iteration in range(MOST_ITERATIONS):
@@ -222,6 +223,8 @@ class BlockMethod:
                 self.program = settle(v)
                 step, _, _ = self.newton.solve(self.program, zero, no_rest, missing, self.close)
                 v = self._mended(np.maximum(v + step, LEAST_LEFT * v))
+        # Its factors take as much memory as the matrix that is made of the columns.
+        del self.newton
         return best
 
     def _mended(self, v: FloatArray) -> FloatArray:

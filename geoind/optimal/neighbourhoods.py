@@ -63,6 +63,8 @@ NEAR = 1.45
 """Pairs within so many times the smallest distance are active from the beginning: on a grid, eight neighbours."""
 GROWTH = 1.3, 2.5
 """Limits of the factor by which neighbourhoods grow."""
+HEAVY = 1.5
+"""Inputs are kept up to a distance, in units of 1 / epsilon, that grows with this many logarithms of their mass."""
 REACH = 7.0
 """Inputs within so many units of 1 / epsilon of a kept one follow."""
 SHARPNESS, SMALLEST_WEIGHT = 40.0, 0.02
@@ -73,6 +75,8 @@ EQUATIONS = 6000
 """Most rows of the Schur complement, if that is a tenth more than inputs: else there are fewer inequalities."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
+LAST = 0.5
+"""The lower program of the largest neighbourhoods that fit into memory is solved to this part of its tolerance."""
 SHARE = 0.7
 """Part of the remaining time for the upper program, which takes two to four times as many iterations."""
 INNER_UPPER, INNER_LOWER = 0.4, 0.2
@@ -177,9 +181,10 @@ def bracket(
                 kept = around.blocks, epsilon * (1 - HEADROOM), report
                 best = replace(best, matrix=matrix, last=last, method=method, kept=kept)
             enough = best.last.objective - offset - tolerance * max(abs(best.last.objective), best.last.yardstick)
-            around.lower(
-                matrix, INNER_LOWER * tolerance, enough / unit, deadline, lambda bound: tell(unit * bound)
-            )
+            inner = INNER_LOWER * tolerance
+            if size == n or memory_of(n, outputs, int(size * GROWTH[0])) > memory:
+                inner *= LAST
+            around.lower(matrix, inner, enough / unit, deadline, lambda bound: tell(unit * bound))
             gap = best.last.gap
             if gap <= tolerance:
                 return replace(best, stopped="optimal")
@@ -357,13 +362,13 @@ def _kept(
 ) -> npt.NDArray[np.bool_]:
     """Return which inputs each output keeps: `size` on average.
 
-    The pairs with the largest mass * exp(-epsilon * distance), about. Heavy inputs are kept from farther away, and
-    outputs in empty areas keep few.
+    The pairs with the largest mass^HEAVY * exp(-epsilon * distance), about. Heavy inputs are kept from farther
+    away, and outputs in empty areas keep few.
     """
     n, outputs = len(mass), len(reference)
     rank = apart[:, reference].astype(np.float32)
     rank *= np.float32(epsilon)
-    rank -= np.log1p(mass * n).astype(np.float32)[:, None]
+    rank -= HEAVY * np.log1p(mass * n).astype(np.float32)[:, None]
     rank[reference, np.arange(outputs)] = -np.inf
     last = size * outputs - 1
     limit = np.partition(rank, last, axis=None)[last]
