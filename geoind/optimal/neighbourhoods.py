@@ -64,7 +64,7 @@ NEAR = 1.45
 GROWTH = 1.3, 2.5
 """Limits of the factor by which neighbourhoods grow."""
 HEAVY = 1.5
-"""Inputs are kept up to a distance, in units of 1 / epsilon, that grows with this many logarithms of their mass."""
+"""Inputs are kept up to a distance, in units of 1 / epsilon, that grows with this many logarithms of mass."""
 REACH = 7.0
 """Inputs within so many units of 1 / epsilon of a kept one follow."""
 SHARPNESS, SMALLEST_WEIGHT = 40.0, 0.02

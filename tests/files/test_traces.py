@@ -307,7 +307,7 @@ def test_a_total_that_does_not_hide_the_person_is_refused_before_a_charge(tmp_pa
     source = written(tmp_path / "in.csv", rows())
     options = {**TRACE, "allow_total": None, "method": "independent"}
     with Ledger("sqlite://", budget=100) as ledger:
-        with pytest.raises(InvalidInputError, match=r"add up to epsilon 0\.4 .*`allow_total=0\.5`"):
+        with pytest.raises(InvalidInputError, match=r"add up to epsilon 0\.4 .*`allow_total=0\.4`"):
             obfuscate_file(source, tmp_path / "out.csv", ledger=ledger, key=bytes(32), **options)
         assert ledger.history("p0") == []
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
