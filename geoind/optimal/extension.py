@@ -23,8 +23,6 @@ from geoind.space.sites import Sites
 __all__ = ["extended_channel", "private_matrix", "row_sums"]
 
 SWEEPS = 12
-TILE = 40_000
-"""Numbers that are compared at a time: they fit the processor's cache."""
 EXACT = 1e-9
 """Difference of a row sum from 1 that the last column takes without a noticeable loss."""
 IMPLIED = 1e-14
@@ -126,11 +124,13 @@ def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArra
 
 def _extended(blocks: Blocks, j: int, v: FloatArray, ratio: FloatArray) -> FloatArray:
     """Return the least column above the known entries of an output that satisfies every pair."""
-    step, column = max(1, TILE // len(ratio)), np.zeros(len(ratio))
-    for first in range(blocks.start[j], blocks.start[j + 1], step):
-        some = slice(first, min(first + step, blocks.start[j + 1]))
-        # The ratio is symmetric; rows are contiguous.
-        np.maximum(column, (ratio[blocks.member[some]] * v[some, None]).max(axis=0), out=column)
+    column, asked = np.zeros(len(ratio)), np.empty(len(ratio))
+    for number, entry in zip(
+        blocks.member[blocks.entries(j)].tolist(), v[blocks.entries(j)].tolist(), strict=True
+    ):
+        # One row at a time stays in the processor's cache. The ratio is symmetric, and rows are contiguous.
+        np.multiply(ratio[number], entry, out=asked)
+        np.maximum(column, asked, out=column)
     return column
 
 
