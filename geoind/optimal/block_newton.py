@@ -80,7 +80,7 @@ class BlockNewton:
                 inverse += np.outer(ray, ray)
                 self.inverses[j] = inverse
                 number, share = blocks.member[here], inverse
-                more, part = program.extra[j]
+                more, part = program.extra(j)
                 if len(more):
                     cross = part @ inverse
                     share = np.block([[inverse, cross.T], [cross, cross @ part.T]])

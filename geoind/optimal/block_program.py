@@ -113,25 +113,25 @@ class BlockProgram:
         """The equations and their transpose as pieces of rows in single precision, for several threads."""
         return _pieces(self.equations), _pieces(csr_array(self.adjoint))
 
+    def extra(self, j: int) -> tuple[IntArray, FloatArray]:
+        """Return the numbers of the equations after the first n that concern an output, and their entries."""
+        number, cell, value = self._extra[j]
+        part = np.zeros((len(number), self.blocks.size[j]))
+        part.reshape(-1)[cell] = value
+        return number, part
+
     @cached_property
-    def extra(self) -> list[tuple[IntArray, FloatArray]]:
-        """For each output, the numbers of the equations after the first n that concern it, and their entries."""
+    def _extra(self) -> list[tuple[IntArray, IntArray, FloatArray]]:
+        """For each output these numbers, and the cells of its entries that are not 0, which are few."""
         blocks, n = self.blocks, len(self.ratio)
         matrix = self.equations[n:].tocsc()
-        used, place = np.zeros(matrix.shape[0], dtype=bool), np.empty(matrix.shape[0], dtype=np.int64)
         found = []
         for j in range(len(blocks)):
-            here = blocks.entries(j)
-            first, last = matrix.indptr[here.start], matrix.indptr[here.stop]
-            number = matrix.indices[first:last]
-            used[number] = True
-            rows = np.flatnonzero(used)
-            place[rows] = np.arange(len(rows))
-            used[rows] = False
-            part = np.zeros((len(rows), blocks.size[j]))
-            column = np.repeat(np.arange(blocks.size[j]), np.diff(matrix.indptr[here.start : here.stop + 1]))
-            part[place[number], column] = matrix.data[first:last]
-            found.append((n + rows, part))
+            start = matrix.indptr[blocks.start[j] : blocks.start[j + 1] + 1]
+            here = slice(start[0], start[-1])
+            row, place = np.unique(matrix.indices[here], return_inverse=True)
+            column = np.repeat(np.arange(blocks.size[j]), np.diff(start))
+            found.append((n + row.astype(np.int64), place * blocks.size[j] + column, matrix.data[here]))
         return found
 
 

@@ -223,8 +223,8 @@ class BlockMethod:
                 self.program = settle(v)
                 step, _, _ = self.newton.solve(self.program, zero, no_rest, missing, self.close)
                 v = self._mended(np.maximum(v + step, LEAST_LEFT * v))
-        # Its factors take as much memory as the matrix that is made of the columns.
-        del self.newton
+        # They take more memory than the matrix that is made of the columns. Only `reopen` may follow.
+        del self.newton, self.program
         return best
 
     def _mended(self, v: FloatArray) -> FloatArray:

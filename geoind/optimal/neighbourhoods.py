@@ -72,7 +72,7 @@ SHARPNESS, SMALLEST_WEIGHT = 40.0, 0.02
 NEIGHBOURS = 3
 """Inequalities of the third kind for each input whose price is limited."""
 EQUATIONS = 6000
-"""Most rows of the Schur complement, if that is a tenth more than inputs: else there are fewer inequalities."""
+"""Most rows of the Schur complement, or a third more than inputs: else there are fewer inequalities."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
 LAST = 0.5
@@ -336,7 +336,7 @@ class _Neighbourhoods:
         np.power(self.ratio, (1 + HEADROOM) / (1 - HEADROOM), out=self.ratio)
         n, count = len(self.ratio), min(NEIGHBOURS, len(self.ratio) - 1)
         excess = self.method.price[:n] - self.rest_cost
-        most = max(n // 10, min(n, EQUATIONS - n)) // max(count, 1)
+        most = max(n // 3, min(n, EQUATIONS - n)) // max(count, 1)
         limited = np.argsort(-excess)[: min(most, int((excess > 0).sum()))]
         # The neighbours whose probability of the event restricts that of x most, in the channel at hand.
         outside = (~self.kept[limited]).astype(np.float64) @ matrix.T / self.ratio[limited]
