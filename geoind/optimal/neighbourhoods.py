@@ -72,7 +72,7 @@ SHARPNESS, SMALLEST_WEIGHT = 40.0, 0.02
 NEIGHBOURS = 3
 """Inequalities of the third kind for each input whose price is limited."""
 EQUATIONS = 6000
-"""Most rows of the Schur complement, or a third more than inputs: else there are fewer inequalities."""
+"""Most rows of the Schur complement; but there may always be a third as many inequalities as inputs."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
 LAST = 0.5
