@@ -194,6 +194,8 @@ def _copy_tree(copy: Path) -> None:
             shutil.copyfile(ROOT / name, copy / name)
     sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
     os.environ["PYTHONPATH"] = str(copy)
+    # All runs of pytest clean up the same folder, and an error in that would count as a failed test.
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(copy)
     # Bytecode is trusted by time and size: a mutant of the same second and size would go unseen.
     sys.dont_write_bytecode = True
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"

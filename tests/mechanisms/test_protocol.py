@@ -33,6 +33,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.mechanisms.protocol import (
     RandomnessLike,
     Space,
+    accepted,
     as_randomness,
     check_inside,
     is_mechanism,
@@ -224,6 +225,21 @@ def test_a_new_mechanism_needs_no_other_line_of_the_library() -> None:
     with pytest.raises(InvalidInputError, match=r"TwoWays takes metres.*Projected"):
         obfuscate(lat=0.0, lon=0.0, mechanism=metres)
     assert obfuscate(lat=0.0, lon=0.0, mechanism=Projected(metres, PLANE)).lon == 0
+
+
+def test_a_mechanism_says_which_truths_it_accepts_or_accepts_all_or_raises() -> None:
+    class Northern(TwoWays):
+        def check_truths(self, points: FloatArray) -> None:
+            if (points[:, 1] < 0).any():
+                raise InvalidInputError("south of the equator")
+
+    oslo, paris, quito = [10.75, 59.91], [2.29, 48.86], [-78.51, -0.22]
+    local = Projected(PlanarLaplace(EPSILON), PARIS)
+    assert accepted(local, np.array([oslo, paris])).tolist() == [False, True]
+    assert accepted(TwoWays(), np.array([oslo, quito])).tolist() == [True, True]
+    assert accepted(Northern(), np.array([oslo, paris])).tolist() == [True, True]
+    with pytest.raises(InvalidInputError, match="south"):
+        accepted(Northern(), np.array([oslo, quito]))
 
 
 def test_the_error_for_another_object_lists_the_members_of_a_mechanism() -> None:

@@ -166,8 +166,10 @@ def test_every_byte_of_a_text_counts(shared: int) -> None:
     assert len(np.unique(keyed_words(*texts))) == 8
 
 
-def test_labels_are_never_shown() -> None:
-    assert "patient" not in repr(KeyedRandomness(KEY, ["patient 7"]))
+def test_labels_and_places_are_never_shown() -> None:
+    shown = repr(KeyedRandomness(KEY, ["patient 7"]).at(np.array([[2.35, 48.86]])))
+    assert "patient" not in shown
+    assert "48.86" not in shown
     assert "patient" not in str(vars(KeyedRandomness(KEY, ["patient 7"]))["_blocks"])
 
 

@@ -130,6 +130,7 @@ def test_the_reference_objective_of_81_cells_is_in_the_bracket(monkeypatch: pyte
         {"NEIGHBOURS": 8},
         {"SHARPNESS": 1.0},
         {"FIRST_SIZES": (2, 2)},
+        {"FIRST_SIZES": (15, 15), "HEADROOM": 0.05},
     ],
     ids=str,
 )
@@ -182,6 +183,30 @@ def test_a_smaller_tolerance_begins_with_larger_neighbourhoods(monkeypatch: pyte
     )
     first, second = (int(proof.method.split()[2]) for proof in (rough, fine))
     assert 5 < first < second < 49
+
+
+def test_outputs_keep_so_many_inputs_on_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbourhoods, "LEAST_SIZE", 1)
+    rng = np.random.default_rng(0)
+    xy, mass = rng.uniform(0, 1000, (40, 2)), rng.dirichlet(np.ones(40))
+    for size in (2, 9, 40):
+        assert neighbourhoods._kept(mass, EPSILON, euclidean(xy, xy), np.arange(40), size).mean() == size / 40
+
+
+def test_the_unit_of_length_changes_nothing_of_the_search() -> None:
+    mass = mass_of("lumpy", 5)
+    metres, far = (
+        min_loss_given_epsilon(
+            Prior.from_counts(Grid(0, 0, cell=100 * unit, columns=5, rows=5), mass),
+            epsilon=EPSILON / unit,
+            tolerance=0.01,
+        ).certificate
+        # A power of two changes no digit of a double.
+        for unit in (1, 2**-10)
+    )
+    assert metres.optimal
+    assert (far.iterations, far.gap, far.method) == (metres.iterations, metres.gap, metres.method)
+    assert far.bound == metres.bound / 1024
 
 
 def test_an_earlier_channel_is_the_first_candidate() -> None:

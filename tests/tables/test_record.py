@@ -212,6 +212,17 @@ def test_a_promise_is_of_one_report_without_delta_unless_it_says_so() -> None:
     assert (plain.reports, plain.delta, plain.off_site_level) == (1, 0.0, 0.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "within", "beyond"),
+    [("radius", 1e-6, 0.99e-6), ("zones", 10**12, 10**12 + 1), ("time_step", (("at", 1),), (("at", 0.99),))],
+)
+def test_a_number_is_within_its_limits(name: str, within: object, beyond: object) -> None:
+    promise = plain_record(level=2.0, radius=200.0)
+    assert getattr(replace(promise, **{name: within}), name) == within  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=f"{name} must be"):
+        replace(promise, **{name: beyond})  # type: ignore[arg-type]
+
+
 def test_a_level_means_nothing_without_its_radius() -> None:
     for members in ({"level": 2.0}, {"radius": 200.0}):
         with pytest.raises(InvalidInputError, match="level must be there with radius only"):
