@@ -156,8 +156,10 @@ def load_mechanism(
     --------
     >>> load_mechanism("nowhere.parquet")
     Traceback (most recent call last):
-    geoind.errors.InvalidInputError: 'nowhere.parquet' is not a mechanism saved by geoind: it cannot be read ...
+    geoind.errors.InvalidInputError: 'nowhere.parquet' does not exist
     """
+    if not Path(path).exists():
+        raise InvalidInputError(f"{str(path)!r} does not exist")
     try:
         # What overflows is infinite, and no promise is.
         with np.errstate(all="ignore"):

@@ -62,7 +62,7 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
         (["--epsilon", "nan", "--out", "best.parquet"], "--epsilon must be positive"),
         (["--epsilon", "0.01", "--out", "best.parquet", "--time-limit", "nan"], "--time-limit must be positive"),
         (["--epsilon", "0.01", "--out", "best.parquet", "--columns", "0"], "--columns must be a positive"),
-        (["--epsilon", "0.01", "--out", "best.parquet", "--start", "missing.parquet"], "cannot be read"),
+        (["--epsilon", "0.01", "--out", "best.parquet", "--start", "missing.parquet"], "does not exist"),
         (["--epsilon", "0.01", "--out", "best.parquet", "--choose", "entropy"], "needs --max-loss"),
         (["--epsilon", "0.01", "--out", "best.parquet", "--prior", "places.csv"], "--prior goes with --bounds"),
         (["--epsilon", "0.01", "--out", "best.parquet", "--bounds", "0", "0", "1", "1"], "either --bounds"),
