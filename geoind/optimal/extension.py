@@ -124,10 +124,8 @@ def _extend(blocks: Blocks, v: FloatArray, ratio: FloatArray, columns: FloatArra
 
 def _extended(blocks: Blocks, j: int, v: FloatArray, ratio: FloatArray) -> FloatArray:
     """Return the least column above the known entries of an output that satisfies every pair."""
-    column, asked = np.zeros(len(ratio)), np.empty(len(ratio))
-    for number, entry in zip(
-        blocks.member[blocks.entries(j)].tolist(), v[blocks.entries(j)].tolist(), strict=True
-    ):
+    here, column, asked = blocks.entries(j), np.zeros(len(ratio)), np.empty(len(ratio))
+    for number, entry in zip(blocks.member[here].tolist(), v[here].tolist(), strict=True):
         # One row at a time stays in the processor's cache. The ratio is symmetric, and rows are contiguous.
         np.multiply(ratio[number], entry, out=asked)
         np.maximum(column, asked, out=column)

@@ -82,8 +82,8 @@ SHARE = 0.7
 INNER_UPPER, INNER_LOWER = 0.4, 0.2
 """Tolerance of each program, as a share of that of the bracket. The last step of the upper one halves its gap."""
 HEADROOM = 1e-9
-"""The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one epsilon * (1 + HEADROOM)
-because ratios are."""
+"""The upper program has epsilon * (1 - HEADROOM), because rows are rounded; that of the lower is
+epsilon * (1 + HEADROOM), because ratios are."""
 
 
 def memory_of(inputs: int, outputs: int, size: int) -> float:
